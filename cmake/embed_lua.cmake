@@ -2,7 +2,8 @@
 # can highlight and redis-cli can run. A line `-- include NAME` stands for NAME.lua.
 function(hf_embed_lua target)
     set(out ${CMAKE_CURRENT_BINARY_DIR}/scripts.c)
-    file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/core/scripts/*.lua)
+    file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/core/scripts/*.lua
+         ${CMAKE_CURRENT_SOURCE_DIR}/core/scripts/*/*.lua)
     add_custom_command(OUTPUT ${out}
         COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DFOLDER=${CMAKE_CURRENT_SOURCE_DIR}/core/scripts
                 -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_lua_now.cmake

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* client.c - hf_client: from a URI to three running threads, and back. */
 #include "core/context/context.h"
+#include "core/context/dialects.h"
 #include "core/context/callback.h"
 #include "core/context/cancel.h"
 #include "core/client/settings.h"
@@ -132,6 +133,7 @@ void hfi_client_unref(hf_client *client)
     free(client->free_ns);
     free(client->name);
     free(client->key_template);
+    hfi_dialects_free(client);
     free(client->keyspace_events);
     free(client);
 }
@@ -203,10 +205,14 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->semaphore_rules.shares = client->semaphore_rules.counts = client->semaphore_rules.rides_out = true;
     client->mutex_rules.confirms = client->shared_rules.confirms = client->semaphore_rules.confirms =
         client->fetch_rules.confirms = o->replicas != 0;
+    client->dialect_rules.guard_ms = client->mutex_rules.guard_ms;
+    client->dialect_rules.rides_out = client->dialect_rules.barges = true;
+    client->dialect_rules.confirms = client->mutex_rules.confirms;
     if (o->quarantine_ms != 0) /* whose server is not that of the message, perhaps */
-        client->mutex_rules.confirms = client->shared_rules.confirms = client->semaphore_rules.confirms = true;
+        client->mutex_rules.confirms = client->shared_rules.confirms = client->semaphore_rules.confirms =
+            client->dialect_rules.confirms = true;
     client->mutex_rules.phase = (random[0] * 256 + random[1]) * (HFI_MS / 256); /* spans more than one grid step */
-    client->shared_rules.phase = client->mutex_rules.phase;
+    client->shared_rules.phase = client->dialect_rules.phase = client->mutex_rules.phase;
     if (o->client_name == NULL) /* CLIENT SETNAME refuses a blank in the program's name */
         (void)snprintf(name, sizeof name, "%.100s-%ld", program_invocation_short_name, (long)getpid());
     for (char *at = name; o->client_name == NULL && *at != 0; at++)
@@ -243,9 +249,12 @@ static hf_status start(hf_client *client, struct hfi_settings *settings, hf_erro
     struct hfi_endpoint *endpoint = &settings->endpoint;
     const char *socket;
     char *path;
+    hf_status status = hfi_dialects_begin(client, o->dialect, error);
+    if (status != HF_OK)
+        return status;
     if (endpoint->scheme == HFI_EMBEDDED) {
         int64_t until = hfi_after_ms(hfi_now(client->clock), o->connect_ms);
-        hf_status status = hfi_embedded_join(endpoint->path, until, &client->embedded, &socket, error);
+        status = hfi_embedded_join(endpoint->path, until, &client->embedded, &socket, error);
         if (status != HF_OK)
             return status;
         path = strdup(socket);
@@ -257,7 +266,7 @@ static hf_status start(hf_client *client, struct hfi_settings *settings, hf_erro
     const struct hfi_pool_settings pool = hfi_settings_of_pool(settings, client->name);
     client->database = endpoint->database;
     client->has_dispatcher_thread = o->dispatch == HF_DISPATCH_THREAD;
-    hf_status status = hfi_watchdog_start(client->clock, hfi_tick_due, client, &client->watchdog, error);
+    status = hfi_watchdog_start(client->clock, hfi_tick_due, client, &client->watchdog, error);
     if (status == HF_OK)
         status = hfi_dispatcher_start(o->dispatch == HF_DISPATCH_CALLER, &client->dispatcher, error);
     if (status == HF_OK)

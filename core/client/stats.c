@@ -229,7 +229,7 @@ static void dump_lock(struct hfi_lock *lock, void *arg)
         return;
     (void)hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size);
     static const char *const uses[] = {[HFI_MUTEX] = "lock ", [HFI_FETCH] = "fetch", [HFI_SHARED] = "share",
-                                       [HFI_SEMAPHORE] = "permits"};
+                                       [HFI_SEMAPHORE] = "permits", [HFI_DIALECT] = "lock "};
     fprintf(out, "%s %-40s %-7s", uses[lock->keys.use], name, doing[remote]);
     if (remote == HFI_HELD)
         fprintf(out, " %s, %" PRId64 " ms left", here ? "by a thread here" : "lingering", left_ms);

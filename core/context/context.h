@@ -88,7 +88,9 @@ struct hf_client {
     bool    has_dispatcher_thread;
 
     struct hfi_table *table;      /* table.c */
-    struct hfi_entry_rules mutex_rules, fetch_rules, shared_rules, semaphore_rules;
+    struct hfi_entry_rules mutex_rules, fetch_rules, shared_rules, semaphore_rules, dialect_rules;
+    const struct hfi_dialect *dialect;    /* dialects.c; NULL: none */
+    struct hfi_dialect *_Atomic dialects; /* all that are known, that one among them */
     _Atomic(bool) shares;         /* a lock was asked for with .shared */
     const struct hfi_lock_ops *lock_ops;
     const struct hfi_fetch_ops *fetch_ops;

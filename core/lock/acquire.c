@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* acquire.c - hf_lock_acquire. */
 #include "core/lock/acquire.h"
+#include "core/context/dialects.h"
 #include "core/lock/acquirer.h"
 #include "core/lock/event_sink.h"
+#include "core/lock/key_events.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
 #include "core/protocol/options.h"
@@ -190,6 +192,23 @@ hf_status hfi_acquire_options(hf_client *client, const hf_lock_options *given, h
     return status;
 }
 
+hf_status hfi_acquire_speak(hf_client *client, const hf_lock_options *options, const char *what, struct hfi_name *name,
+                            hf_error *error)
+{
+    const struct hfi_dialect *dialect;
+    bool is_new;
+    hf_status status = hfi_dialects_find(client, options->dialect, &dialect, &is_new, error);
+    if (status != HF_OK)
+        return status;
+    if (is_new && *dialect->key_events != 0)
+        hfi_key_events_look_again(client);
+    if (dialect != NULL && what != NULL)
+        return hfi_fail(error, HF_INVALID, "leave the dialect out: .dialect = \"holdfast\"", "the dialect %s has no %s",
+                        dialect->text, what);
+    *name = hfi_name_in(dialect, *name);
+    return HF_OK;
+}
+
 hf_status hfi_acquire_prepare(hf_client *client, const char *text, const hf_lock_options *given, hf_lock_options *options,
                               struct hfi_name *name, hf_error *error)
 {
@@ -198,7 +217,8 @@ hf_status hfi_acquire_prepare(hf_client *client, const char *text, const hf_lock
         return status;
     if (options->shared && !atomic_load_explicit(&client->shares, memory_order_relaxed))
         atomic_store(&client->shares, true);
-    return hfi_name_take(options->shared ? HFI_SHARED : HFI_MUTEX, text, options->name_size, name, error);
+    status = hfi_name_take(options->shared ? HFI_SHARED : HFI_MUTEX, text, options->name_size, name, error);
+    return status == HF_OK ? hfi_acquire_speak(client, options, options->shared ? ".shared" : NULL, name, error) : status;
 }
 
 static void want_in_order(hf_client *client, const struct hfi_name *name, const hf_lock_options *options)

@@ -17,6 +17,10 @@ hf_status hfi_permits_take(hf_client *client, const struct hfi_name *name, int32
 /* The same, and the name. */
 hf_status hfi_acquire_prepare(hf_client *client, const char *text, const hf_lock_options *given, hf_lock_options *options,
                               struct hfi_name *name, hf_error *error);
+/* The name as the options, or the client, have it spelled. what: what no dialect has; NULL: nothing of that is asked for. HF_OK,
+ * INVALID, LIMIT, NOMEM. */
+hf_status hfi_acquire_speak(hf_client *client, const hf_lock_options *options, const char *what, struct hfi_name *name,
+                            hf_error *error);
 /* hf_lease_event_fd has failed just now, though it may succeed later. The options ask for the descriptor at once, so
  * without it the lease is given back. Returns NOMEM. */
 hf_status hfi_acquire_without_event_fd(hf_lease *lease, hf_error *error);

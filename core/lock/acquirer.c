@@ -224,6 +224,8 @@ void hfi_acquirer_has_to_wait(const struct hfi_lock *lock, struct hfi_acquirer *
 bool hfi_owner_waits_for_itself(const struct hfi_lock *lock, uint64_t owner, bool *beside_itself)
 {
     *beside_itself = false;
+    if (lock->keys.use == HFI_DIALECT)
+        return false;
     hf_client *client = lock->client;
     struct hfi_lock *other;
     struct hfi_name name = hfi_name_of(lock->keys.use == HFI_SHARED ? HFI_MUTEX : HFI_SHARED, lock->keys.name, lock->keys.name_size);

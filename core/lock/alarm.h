@@ -10,7 +10,7 @@ struct hfi_rechecks;
 
 struct hfi_tick { /* one call of the watchdog: tick.c */
     int64_t now; /* stamp of its commands: read before any of them was listed */
-    struct hfi_renewals *renewals, *of_permits;
+    struct hfi_renewals *renewals, *of_permits, *in_dialect;
     struct hfi_rechecks *rechecks;
 };
 

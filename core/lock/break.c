@@ -20,6 +20,8 @@ static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool f
     char hex[17];
     if (!hfi_random(&random, sizeof random))
         return hfi_random_fail(error, "the breaking of a lock");
+    if (keys->dialect != NULL && !force)
+        return hfi_fail(error, HF_INVALID, "hf_lock_break_now, or break --force", "in a dialect nobody can be asked to stop first");
     (void)snprintf(hex, sizeof hex, "%016" PRIx64, random | HFI_TOKEN_REVOKED);
     struct hfi_name name = hfi_name_of((enum hfi_use)keys->use, keys->name, keys->name_size);
     hf_status status = hfi_call_done(client, hfi_pool_lane(client->pool, HFI_LOCK_LANE, name.hash), hfi_wire_break(keys, hex, force), NULL,

@@ -39,10 +39,11 @@ hf_status hf_lease_downgrade(hf_lease *lease, hf_error *error)
     if (lease == NULL)
         return hfi_fail(error, HF_INVALID, "pass the lease that hf_lock_acquire gave", "lease is NULL");
     enum hfi_use use = lease->lock->keys.use;
-    if (lease->parts != NULL || use == HFI_FETCH || use == HFI_SEMAPHORE)
+    if (lease->parts != NULL || use == HFI_FETCH || use == HFI_SEMAPHORE || use == HFI_DIALECT)
         return hfi_fail(error, HF_INVALID, "downgrade a lease of hf_lock_acquire", "%s cannot be shared",
                         lease->parts != NULL ? "a lease of several locks"
                         : use == HFI_FETCH   ? "the lease of a load"
+                        : use == HFI_DIALECT ? "a lease of a dialect"
                                              : "a lease on permits");
     hf_client *client = lease->client;
     hf_status status = hfi_client_enter(client, error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* inbound.c - see inbound.h. */
 #include "core/lock/inbound.h"
+#include "core/context/dialects.h"
 #include "core/lock/deadlock.h"
 #include "core/lock/retire.h"
 #include "core/lock/grants.h"
@@ -68,9 +69,8 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
     return known;
 }
 
-/* The key of another library's lock is gone, or went before we were subscribed to its events: the threads that wait for
- * this lock ask the server. Takes over the reference; NULL: none of this client's. */
-static void key_ended(hf_client *client, struct hfi_lock *lock)
+/* The threads that wait for this lock ask the server. Takes over the reference; NULL: none of this client's. */
+static void may_be_free(hf_client *client, struct hfi_lock *lock)
 {
     struct hfi_lock *readers;
     if (lock == NULL)
@@ -78,11 +78,30 @@ static void key_ended(hf_client *client, struct hfi_lock *lock)
     HFI_PERTURB("watch-found");
     hfi_key_events_requery(lock);
     struct hfi_name name = hfi_name_of(HFI_SHARED, lock->keys.name, lock->keys.name_size);
-    if (atomic_load_explicit(&client->shares, memory_order_relaxed) && hfi_table_get(client, &name, &readers, NULL) == HF_OK) {
+    bool may_share = lock->keys.use == HFI_MUTEX && atomic_load_explicit(&client->shares, memory_order_relaxed);
+    if (may_share && hfi_table_get(client, &name, &readers, NULL) == HF_OK) {
         hfi_key_events_requery(readers);
         hfi_table_unref(readers);
     }
     hfi_table_unref(lock);
+}
+
+static void requery_member(struct hfi_lock *lock, void *dialect)
+{
+    if (lock->keys.dialect == dialect)
+        hfi_key_events_requery(lock);
+}
+
+/* What marks another library's lock is gone, or went before we were subscribed to the key's events. */
+static void key_ended(hf_client *client, const char *key, size_t size)
+{
+    may_be_free(client, hfi_table_by_key(client, NULL, key, size));
+    for (const struct hfi_dialect *at = hfi_dialects_first(client); at != NULL; at = at->next) {
+        if (!at->is_member)
+            may_be_free(client, hfi_table_by_key(client, at, key, size));
+        else if (strlen(at->parameter) == size && memcmp(at->parameter, key, size) == 0) /* which member, nobody says */
+            hfi_table_each(client, requery_member, (void *)(uintptr_t)at);
+    }
 }
 
 static void requery_any(struct hfi_lock *lock, void *arg)
@@ -97,7 +116,7 @@ static void invalidated(hf_client *client, const char *key, size_t size)
     if (key == NULL)
         hfi_table_each(client, requery_any, NULL);
     else
-        key_ended(client, hfi_table_by_key(client, key, size));
+        key_ended(client, key, size);
 }
 
 void hfi_inbound_message(void *self, const char *channel, size_t channel_size, const char *text, size_t size)
@@ -110,8 +129,10 @@ void hfi_inbound_message(void *self, const char *channel, size_t channel_size, c
         return;
     }
     if (channel_size != HFI_CHANNEL_SIZE || memcmp(channel, client->identity.channel, channel_size) != 0) {
-        if (!hfi_observers_notice(client, channel, channel_size, text, size) && hfi_key_events_is_end(text, size))
-            key_ended(client, hfi_key_events_lock(client, channel, channel_size));
+        size_t key_size;
+        const char *key = hfi_key_events_key(client, channel, channel_size, &key_size);
+        if (!hfi_observers_notice(client, channel, channel_size, text, size) && key != NULL && hfi_key_events_is_end(text, size))
+            key_ended(client, key, key_size);
         return;
     }
     if (!hfi_message_parse(text, size, &message))
@@ -162,12 +183,14 @@ static void look_around(struct hfi_lock *lock, void *arg)
 void hfi_inbound_subscribed(void *self, const char *channel, size_t channel_size)
 {
     hf_client *client = self;
+    size_t key_size;
+    const char *key = hfi_key_events_key(client, channel, channel_size, &key_size);
     if (channel_size == HFI_CHANNEL_SIZE && memcmp(channel, client->identity.channel, channel_size) == 0)
         hfi_table_each(client, look_around, NULL);
     else if (hfi_tracking_is_channel(channel, channel_size))
         hfi_tracking_subscribed(client);
-    else if (!hfi_observers_notice(client, channel, channel_size, NULL, 0))
-        key_ended(client, hfi_key_events_lock(client, channel, channel_size));
+    else if (!hfi_observers_notice(client, channel, channel_size, NULL, 0) && key != NULL)
+        key_ended(client, key, key_size);
 }
 
 void hfi_inbound_lane_up(void *self, int lane)

@@ -204,6 +204,8 @@ hf_status hfi_info_enter(hf_client *client, enum hfi_use use, const char *text, 
         return status;
     status = hfi_name_take(use, text, 0, &name, error);
     if (status == HF_OK)
+        name = hfi_name_in(use == HFI_MUTEX ? client->dialect : NULL, name);
+    if (status == HF_OK)
         status = hfi_keys_make(client->key_template, &name, keys, error);
     if (status != HF_OK)
         hfi_client_leave(client);
@@ -386,7 +388,11 @@ static hf_status list_all(hf_client *client, enum hfi_use use, const char *glob,
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
-    status = visit == NULL ? hfi_fail(error, HF_INVALID, "", "visit is NULL") : list(&survey, glob, error);
+    status = visit == NULL ? hfi_fail(error, HF_INVALID, "", "visit is NULL")
+             : client->dialect != NULL && use == HFI_MUTEX
+                 ? hfi_fail(error, HF_INVALID, "ask for a name (show), or list with a client that has no dialect",
+                            "the locks of a dialect cannot be listed: their keys are other programs'")
+                 : list(&survey, glob, error);
     hfi_client_leave(client);
     return status;
 }

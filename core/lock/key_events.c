@@ -2,6 +2,7 @@
 /* key_events.c - see key_events.h. */
 #include "core/lock/key_events.h"
 #include "core/context/call.h"
+#include "core/context/dialects.h"
 #include "base/buffer.h"
 #include "core/lock/lock.h"
 #include "core/lock/perform.h"
@@ -22,17 +23,29 @@ const char *hfi_key_events_text(enum hfi_key_events_state state)
     return texts[state];
 }
 
-bool hfi_key_events_merge(const char *configured, char *out, size_t capacity)
+bool hfi_key_events_merge(const char *configured, const char *needed, char *out, size_t capacity)
 {
-    /* A stands for all event classes, including g, x and e; K publishes them on the key's channel. */
-    bool all = strchr(configured, 'A') != NULL;
-    char missing[5] = "";
-    int count = 0;
-    for (const char *flag = "Kgxe"; *flag != 0; flag++)
-        if (strchr(configured, *flag) == NULL && (*flag == 'K' || !all))
-            missing[count++] = *flag;
-    (void)snprintf(out, capacity, "%s%s", configured, missing);
-    return count > 0;
+    /* A stands for all event classes; K publishes them on the key's channel. */
+    bool all = strchr(configured, 'A') != NULL, missing = strchr(configured, 'K') == NULL;
+    int size = snprintf(out, capacity, "%s%s", configured, missing ? "K" : "");
+    for (const char *flag = needed; !all && *flag != 0; flag++)
+        if (strchr(out, *flag) == NULL && (size_t)size + 2 < capacity) {
+            out[size++] = *flag;
+            out[size] = 0;
+            missing = true;
+        }
+    return missing;
+}
+
+/* g: what is deleted; x: what expires; e: what is evicted. */
+static void print_needed(const hf_client *client, char out[16])
+{
+    size_t size = (size_t)snprintf(out, 16, "gxe");
+    for (const struct hfi_dialect *at = hfi_dialects_first(client); at != NULL; at = at->next)
+        if (*at->key_events != 0 && strchr(out, *at->key_events) == NULL && size + 1 < 16) {
+            out[size++] = *at->key_events;
+            out[size] = 0;
+        }
 }
 
 static void set_state(hf_client *client, enum hfi_key_events_state state)
@@ -85,12 +98,13 @@ static void looked(struct hfi_command *command)
 {
     hf_client *client = command->self;
     const redisReply *reply = command->outcome == HFI_ANSWERED ? command->reply : NULL;
-    char merged[64];
+    char merged[64], needed[16];
     if (reply != NULL && (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 ||
                           reply->element[1]->type != REDIS_REPLY_STRING)) {
         set_state(client, HFI_EVENTS_FORBIDDEN);
     } else if (reply != NULL) {
-        if (!hfi_key_events_merge(reply->element[1]->str, merged, sizeof merged))
+        print_needed(client, needed);
+        if (!hfi_key_events_merge(reply->element[1]->str, needed, merged, sizeof merged))
             set_state(client, HFI_EVENTS_ON);
         else if (strcmp(client->keyspace_events, "as-is") == 0)
             set_state(client, HFI_EVENTS_MISSING);
@@ -108,6 +122,12 @@ void hfi_key_events_look(hf_client *client, int lane)
         (void)list(client, lane, hfi_wire_words("CONFIG", "GET", "notify-keyspace-events", NULL), looked);
 }
 
+void hfi_key_events_look_again(hf_client *client)
+{
+    for (int lane = 0; hfi_pool_is_lock_lane(client->pool, lane); lane++)
+        hfi_key_events_look(client, lane);
+}
+
 /* Writes the part of a channel that precedes the key and returns its length. */
 static size_t print_prefix(const hf_client *client, char out[PREFIX_ROOM])
 {
@@ -121,9 +141,10 @@ void hfi_key_events_watch(struct hfi_lock *lock, bool on)
     char channel[PREFIX_ROOM + HFI_ANY_KEY_MOST];
     if (on == lock->watched || (on && strcmp(client->keyspace_events, "off") == 0))
         return;
-    size_t size = print_prefix(client, channel);
-    memcpy(channel + size, lock->keys.lock, lock->keys.lock_size);
-    size += lock->keys.lock_size;
+    size_t key_size, size = print_prefix(client, channel);
+    const char *key = hfi_watched_key(&lock->keys, &key_size);
+    memcpy(channel + size, key, key_size);
+    size += key_size;
     lock->watched = on;
     if (on) {
         hfi_table_ref(lock);
@@ -145,18 +166,19 @@ void hfi_key_events_requery(struct hfi_lock *lock)
     hfi_lock_leave(lock);
 }
 
-struct hfi_lock *hfi_key_events_lock(hf_client *client, const char *channel, size_t channel_size)
+const char *hfi_key_events_key(const hf_client *client, const char *channel, size_t channel_size, size_t *size)
 {
     char prefix[PREFIX_ROOM];
-    size_t size = print_prefix(client, prefix);
-    return channel_size > size && memcmp(channel, prefix, size) == 0
-               ? hfi_table_by_key(client, channel + size, channel_size - size)
-               : NULL;
+    size_t before = print_prefix(client, prefix);
+    bool is_one = channel_size > before && memcmp(channel, prefix, before) == 0;
+    *size = is_one ? channel_size - before : 0;
+    return is_one ? channel + before : NULL;
 }
 
 bool hfi_key_events_is_end(const char *event, size_t size)
 {
-    static const char *const ends[] = {"del", "expired", "evicted", "rename_from"};
+    static const char *const ends[] = {"del",  "expired", "evicted", "rename_from", /* the key is gone; in some dialects: */
+                                       "srem", "incrby",  "lpush",   "rpush"};
     bool is_end = false;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
         is_end = is_end || (strlen(ends[i]) == size && memcmp(ends[i], event, size) == 0);

@@ -27,6 +27,7 @@ HFI_RARE hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, 
     lock->rules = name->use == HFI_FETCH       ? &client->fetch_rules
                   : name->use == HFI_SHARED    ? &client->shared_rules
                   : name->use == HFI_SEMAPHORE ? &client->semaphore_rules
+                  : name->use == HFI_DIALECT   ? &client->dialect_rules
                                                : &client->mutex_rules;
     lock->last_shrinking = &lock->shrinkings;
     hfi_entry_init(&lock->entry, lock->rules, name->hash);

@@ -58,6 +58,8 @@ static hf_status find_all(struct set *set, const char *const *texts, size_t coun
         wanted->lease = NULL;
         status = hfi_name_take(HFI_MUTEX, texts[i], 0, &wanted->name, error);
         if (status == HF_OK)
+            status = hfi_acquire_speak(set->client, set->options, NULL, &wanted->name, error);
+        if (status == HF_OK)
             status = hfi_table_get(set->client, &wanted->name, &wanted->lock, error);
         set->count += status == HF_OK;
     }
@@ -218,8 +220,8 @@ static hf_status take(struct set *set, hf_lease **lease, hf_error *error)
 {
     bool tries = set->options->wait_ms == 0;
     for (;;) {
-        int busy = -1;
-        hf_status status = take_together(set, &busy, error);
+        int busy = -1; /* in a dialect what marks a lock is one script a name */
+        hf_status status = set->names[0].name.dialect != NULL ? HF_BUSY : take_together(set, &busy, error);
         bool passes = status == HF_UNAVAILABLE || status == HF_NOMEM; /* as for a single lock, which waits for better times */
         if (status == HF_BUSY || (passes && !tries))
             status = take_in_order(set, tries && busy > 0 ? busy : 0, error);

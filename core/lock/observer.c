@@ -364,6 +364,8 @@ static hf_status observe(hf_client *client, const char *text, hf_leader_fn *chan
     struct hfi_name name;
     hf_error why;
     hf_error *told = error != NULL ? error : &why;
+    if (client->dialect != NULL)
+        return hfi_fail(told, HF_INVALID, "observe with a client that has none", "a dialect has no elections");
     hf_status status = hfi_name_take(HFI_MUTEX, text, 0, &name, told);
     if (status != HF_OK)
         return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* retire.c - see retire.h. Which tokens are retired; retirement.c sends their releases. */
 #include "core/lock/retire.h"
+#include "core/context/dialects.h"
 #include "core/context/cached.h"
 #include "core/lock/retirement.h"
 #include "core/lock/table.h"
@@ -146,6 +147,20 @@ static void release_forgotten_locked(struct hfi_lock *lock, struct hfi_token tok
     hfi_retirement_send(retirement, now);
 }
 
+/* The locks of the message's key, one after the other: that of no dialect, then those of the dialects. Takes over the reference to
+ * `last`. */
+static struct hfi_lock *next_by_key(hf_client *client, const struct hfi_message *message, struct hfi_lock *last)
+{
+    const struct hfi_dialect *dialect = last == NULL ? NULL : last->keys.dialect;
+    struct hfi_lock *lock = last == NULL ? hfi_table_by_key(client, NULL, message->key, message->key_size) : NULL;
+    if (last != NULL)
+        hfi_table_unref(last);
+    dialect = dialect == NULL ? hfi_dialects_first(client) : dialect->next;
+    for (; lock == NULL && dialect != NULL; dialect = dialect->next)
+        lock = hfi_table_by_key(client, dialect, message->key, message->key_size);
+    return lock;
+}
+
 /* A message names a token that was given up: its acquire was executed long after that (a native one has no not_after),
  * or its release was lost with a server that failed over. The sender of the message may have made up token and key:
  * the release deletes only this very token, which is not in use. */
@@ -154,12 +169,10 @@ static void release_forgotten(hf_client *client, struct hfi_token token, const s
     uint64_t mark = atomic_load(hfi_retirement_mark(client->retired, token));
     if (hfi_in_doubt_has_crossed(mark, hfi_token_hash(token), hfi_now(client->clock)))
         return;
-    struct hfi_lock *lock = hfi_table_by_key(client, message->key, message->key_size);
-    if (lock == NULL)
-        return;
-    release_forgotten_locked(lock, token, hfi_lock_enter(lock));
-    hfi_lock_leave(lock);
-    hfi_table_unref(lock);
+    for (struct hfi_lock *lock, *last = NULL; (lock = next_by_key(client, message, last)) != NULL; last = lock) {
+        release_forgotten_locked(lock, token, hfi_lock_enter(lock));
+        hfi_lock_leave(lock);
+    }
 }
 
 /* Sends the release of a token that this lock retires. False: it does not retire this token. */
@@ -194,7 +207,7 @@ static void clear_break(hf_client *client, struct hfi_lock *by_grant, uint64_t g
 {
     bool has_key = by_grant != NULL && by_grant->keys.lock_size == message->key_size &&
                    memcmp(by_grant->keys.lock, message->key, message->key_size) == 0;
-    struct hfi_lock *by_key = has_key ? NULL : hfi_table_by_key(client, message->key, message->key_size);
+    struct hfi_lock *by_key = has_key ? NULL : next_by_key(client, message, NULL);
     if (by_key != NULL) {
         release_revoked(by_key, grant, message);
         hfi_table_unref(by_key);

@@ -34,6 +34,8 @@ hf_status hfi_semaphore_prepare(hf_client *client, const char *text, int limit, 
         status = check(limit, permits, options, error);
     if (status == HF_OK)
         status = hfi_name_take(HFI_SEMAPHORE, text, options->name_size, name, error);
+    if (status == HF_OK)
+        status = hfi_acquire_speak(client, options, "semaphores", name, error);
     return status;
 }
 

@@ -23,6 +23,7 @@
 #include "base/perturb.h"
 #include "base/rare.h"
 #include "core/lock/lock.h"
+#include "core/protocol/dialect.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,7 @@ struct hfi_table {
 
 static bool is_named(const struct hfi_lock *lock, const struct hfi_name *name)
 {
-    return lock->keys.use == name->use && lock->keys.name_size == name->size &&
+    return lock->keys.use == name->use && lock->keys.dialect == name->dialect && lock->keys.name_size == name->size &&
            memcmp(lock->keys.name, name->text, name->size) == 0;
 }
 
@@ -268,11 +269,14 @@ hf_status hfi_table_get(hf_client *client, const struct hfi_name *name, struct h
     return status;
 }
 
-HFI_RARE struct hfi_lock *hfi_table_by_key(hf_client *client, const char *key, size_t size)
+HFI_RARE struct hfi_lock *hfi_table_by_key(hf_client *client, const struct hfi_dialect *dialect, const char *key, size_t size)
 {
     struct hfi_name name;
     struct hfi_lock *lock;
-    if (!hfi_key_name(client->key_template, key, size, &name) || hfi_table_get(client, &name, &lock, NULL) != HF_OK)
+    if (!hfi_key_name(dialect != NULL ? dialect->key_template : client->key_template, key, size, &name))
+        return NULL;
+    name = hfi_name_in(dialect, name);
+    if (hfi_table_get(client, &name, &lock, NULL) != HF_OK)
         return NULL;
     if (lock->keys.lock_size == size && memcmp(lock->keys.lock, key, size) == 0)
         return lock;

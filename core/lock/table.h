@@ -16,8 +16,9 @@ void hfi_table_free(hf_client *client);   /* no reference to any lock is left */
 /* A reference to the lock of that name, which is created if there is none. Takes no mutex if it exists. INVALID (the
  * name), NOMEM. */
 hf_status hfi_table_get(hf_client *client, const struct hfi_name *name, struct hfi_lock **lock, hf_error *error);
-/* The same by key; any bytes may be passed. NULL: no lock or fetch of this client has such a key; or no memory. */
-struct hfi_lock *hfi_table_by_key(hf_client *client, const char *key, size_t size);
+/* The same by key, in that dialect (NULL: none); any bytes may be passed. NULL: no lock or fetch of this client has such a key;
+ * or no memory. */
+struct hfi_lock *hfi_table_by_key(hf_client *client, const struct hfi_dialect *dialect, const char *key, size_t size);
 void hfi_table_ref(struct hfi_lock *lock);
 void hfi_table_unref(struct hfi_lock *lock);
 

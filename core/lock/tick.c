@@ -16,7 +16,8 @@ static bool collect(struct hfi_lock *lock, enum hfi_batch batch, struct hfi_step
     if (batch == HFI_BATCH_RENEWAL) {
         struct hfi_renew_params params = hfi_entry_renew_params(&lock->entry, tick->now);
         hfi_lock_may_live(lock, params.ttl_ms);
-        hfi_renewals_add(lock->keys.use == HFI_SEMAPHORE ? tick->of_permits : tick->renewals, lock, &params);
+        bool alone = lock->keys.use == HFI_DIALECT;
+        hfi_renewals_add(alone ? tick->in_dialect : lock->keys.use == HFI_SEMAPHORE ? tick->of_permits : tick->renewals, lock, &params);
     } else if (batch == HFI_BATCH_RECHECK) {
         if (hfi_rechecks_add(tick->rechecks, lock))
             return true;
@@ -45,17 +46,19 @@ HFI_RARE void hfi_tick_ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 
 void hfi_tick_due(void *self, struct hfi_timer *const *timers, size_t count, int64_t now_ns)
 {
-    struct hfi_renewals renewals, of_permits;
+    struct hfi_renewals renewals, of_permits, in_dialect;
     struct hfi_rechecks rechecks;
-    struct hfi_tick tick = {now_ns, &renewals, &of_permits, &rechecks};
+    struct hfi_tick tick = {now_ns, &renewals, &of_permits, &in_dialect, &rechecks};
     hfi_renewals_init(&renewals, self, now_ns);
     hfi_renewals_init(&of_permits, self, now_ns);
+    hfi_renewals_init(&in_dialect, self, now_ns);
     hfi_rechecks_init(&rechecks, self, now_ns);
     for (size_t i = 0; i < count; i++) {
         struct hfi_alarm *alarm = hfi_container_of(timers[i], struct hfi_alarm, timer);
         alarm->ring(alarm, &tick);
         hfi_renewals_send(&renewals, HFI_RENEW_MOST);
         hfi_renewals_send(&of_permits, HFI_RENEW_MOST);
+        hfi_renewals_send(&in_dialect, 1);
     }
     hfi_renewals_send(&renewals, 1);
     hfi_renewals_send(&of_permits, 1);

@@ -7,19 +7,19 @@
 
 #include <hiredis/hiredis.h>
 
-/* Many have the key together: it tells nothing of one of them. */
-static bool is_one_of_many(const struct hfi_lock *lock)
+/* Many have the key together, and it tells nothing of one of them; or it is spelled in a dialect. */
+static bool is_not_in_key(const struct hfi_lock *lock)
 {
-    return lock->keys.use == HFI_SHARED || lock->keys.use == HFI_SEMAPHORE ||
+    return lock->keys.use == HFI_SHARED || lock->keys.use == HFI_SEMAPHORE || lock->keys.use == HFI_DIALECT ||
            (lock->entry.remote == HFI_HELD && lock->entry.held.downgraded);
 }
 
-/* One of many is asked about by a renewal, for as long as is left anyway; of permits by the first one: those above may have been
+/* Then it is asked about by a renewal, for as long as is left anyway; of permits by the first one: those above may have been
  * given back before this is executed (NOSCRIPT). */
 static struct hfi_command *question(struct hfi_lock *lock, int64_t now)
 {
     const struct hfi_renewal renewal = {&lock->keys, lock->token, hfi_entry_question_ttl_ms(&lock->entry, now), 1};
-    return is_one_of_many(lock) ? hfi_wire_renew(&lock->client->identity, &renewal, 1)
+    return is_not_in_key(lock) ? hfi_wire_renew(&lock->client->identity, &renewal, 1)
                                 : hfi_wire_words("GET", lock->keys.lock, NULL);
 }
 

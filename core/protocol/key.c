@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* key.c - see key.h. Calls nothing but the allocator. */
 #include "core/protocol/key.h"
+#include "core/protocol/dialect.h"
 
 #include <holdfast/fetch.h>
 
@@ -139,15 +140,22 @@ bool hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *side
     char *at = sides->more != NULL ? sides->more : sides->capacity;
     at = print_side_key(at, "hf:queue:{", keys, &sides->queue, &sides->queue_size);
     at = print_side_key(at, "hf:wait:{", keys, &sides->waiters, &sides->waiters_size);
-    sides->absent = NULL;
-    if (keys->use == HFI_FETCH)
-        (void)print_side_key(at, "hf:absent:{", keys, &sides->absent, &sides->absent_size);
+    sides->third = NULL;
+    if (keys->use == HFI_FETCH || keys->use == HFI_DIALECT)
+        (void)print_side_key(at, keys->use == HFI_FETCH ? "hf:absent:{" : "hf:lease:{", keys, &sides->third, &sides->third_size);
     return true;
 }
 
 void hfi_side_keys_done(struct hfi_side_keys *sides)
 {
     free(sides->more);
+}
+
+const char *hfi_watched_key(const struct hfi_keys *keys, size_t *size)
+{
+    bool is_member = keys->dialect != NULL && keys->dialect->is_member;
+    *size = is_member ? strlen(keys->dialect->parameter) : keys->lock_size;
+    return is_member ? keys->dialect->parameter : keys->lock;
 }
 
 size_t hfi_election_channel(const struct hfi_keys *keys, char out[HFI_ELECTION_CHANNEL_MOST])
@@ -243,7 +251,9 @@ hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_temp
 {
     struct frame frame;
     char number[12];
-    *keys = (struct hfi_keys){.use = (uint8_t)name->use};
+    *keys = (struct hfi_keys){.use = (uint8_t)name->use, .dialect = name->dialect};
+    if (name->dialect != NULL)
+        key_template = name->dialect->key_template;
     frame_of(key_template, name, &frame);
     size_t size = frame.before_size + name->size + frame.after_size;
     if (name->use != HFI_FETCH && size > HFI_LOCK_KEY_MOST)

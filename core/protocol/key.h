@@ -23,11 +23,13 @@ struct hfi_keys {
     char *tag;   /* stands in braces in the side keys, so that they share the lock key's slot (protocol.md) */
     uint16_t lock_size, name_size, tag_size;
     uint8_t use; /* enum hfi_use */
+    const struct hfi_dialect *dialect; /* of the name */
 };
 
 struct hfi_side_keys {
-    char  *queue, *waiters, *absent; /* absent: HFI_FETCH only, else NULL */
-    size_t queue_size, waiters_size, absent_size;
+    char  *queue, *waiters;
+    char  *third; /* HFI_FETCH: absent; HFI_DIALECT: lease; else NULL */
+    size_t queue_size, waiters_size, third_size;
     char  *more; /* heap memory for them where `capacity` is too small; else NULL */
     char   capacity[3 * (2 * 520 + 16)];
 };
@@ -41,6 +43,8 @@ hf_status hfi_fetch_key_check(const char *key_template, const char *key, size_t 
  * name contain it again: the caller checks. False: no client with this template has such a lock key. */
 bool hfi_key_name(const char *key_template, const char *key, size_t size, struct hfi_name *name);
 void hfi_keys_done(struct hfi_keys *keys);
+/* The key whose events tell that the lock may be free; not ended by a NUL. */
+const char *hfi_watched_key(const struct hfi_keys *keys, size_t *size);
 /* hfi_keys_make in one allocation, *memory: `front` bytes for the caller, then the keys. The caller frees *memory and
  * must not call hfi_keys_done. */
 hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_template, const struct hfi_name *name,

@@ -9,7 +9,16 @@
 struct hfi_name hfi_name_of(enum hfi_use use, const char *text, size_t size)
 {
     uint64_t hash = hfi_hash(HFI_HASH_BEGIN ^ (uint64_t)use, text, size);
-    return (struct hfi_name){use, text, size, hash ^ (hash >> 29)};
+    return (struct hfi_name){use, text, size, hash ^ (hash >> 29), NULL};
+}
+
+struct hfi_name hfi_name_in(const struct hfi_dialect *dialect, struct hfi_name name)
+{
+    if (dialect == NULL)
+        return name;
+    name = hfi_name_of(HFI_DIALECT, name.text, name.size);
+    name.dialect = dialect;
+    return name;
 }
 
 hf_status hfi_name_take(enum hfi_use use, const char *text, size_t size, struct hfi_name *name, hf_error *error)

@@ -48,6 +48,7 @@ const struct hfi_option hfi_client_table[HFI_CLIENT_OPTIONS] = {
     CLIENT(tls_min,         HFI_TEXT,  0,        0,              0,             0),
     CLIENT(sentinel_user,   HFI_TEXT,  0,        0,              0,             0),
     CLIENT(sentinel_password, HFI_TEXT, 0,       0,              0,             0),
+    CLIENT(dialect,         HFI_TEXT,  0,        0,              0,             0),
 };
 
 #define LOCK(...) ROW(hf_lock_options, __VA_ARGS__)
@@ -66,6 +67,7 @@ const struct hfi_option hfi_lock_table[HFI_LOCK_OPTIONS] = {
     LOCK(shared,      HFI_FLAG,  0,       0,              0,          0),
     LOCK(owner_label, HFI_TEXT,  0,       0,              0,          0),
     LOCK(order_class, HFI_TEXT,  0,       0,              0,          0),
+    LOCK(dialect,     HFI_TEXT,  0,       0,              0,          0),
 };
 _Static_assert(sizeof(hf_event_kind) == sizeof(int), "signal_at is a HFI_COUNT");
 

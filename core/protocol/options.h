@@ -32,8 +32,8 @@ struct hfi_option {
 };
 
 enum {
-    HFI_CLIENT_OPTIONS = 32, HFI_CLIENT_BOUNDED = 18, /* the first 18 have bounds or a default */
-    HFI_LOCK_OPTIONS = 13,   HFI_LOCK_BOUNDED = 4,
+    HFI_CLIENT_OPTIONS = 33, HFI_CLIENT_BOUNDED = 18, /* the first 18 have bounds or a default */
+    HFI_LOCK_OPTIONS = 14,   HFI_LOCK_BOUNDED = 4,
     HFI_FETCH_OPTIONS = 6
 };
 extern const struct hfi_option hfi_client_table[HFI_CLIENT_OPTIONS];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* script_error.c - see script_error.h. */
 #include "core/protocol/script_error.h"
+#include "core/protocol/dialect.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,8 @@ hf_status hfi_script_error_key(const struct hfi_keys *keys, const char *which, h
         return hfi_fail(error, HF_FOREIGN, "", "another program keeps something else under one of its keys");
     char held[sizeof "hf:held:" + HFI_ANY_KEY_MOST]; /* named like the queue */
     size_t held_size = (size_t)snprintf(held, sizeof held, "hf:held:%s", sides.queue + strlen("hf:queue:"));
+    size_t lock_size;
+    const char *lock = hfi_watched_key(keys, &lock_size);
     const struct {
         const char *which, *key;
         size_t size;
@@ -35,8 +38,8 @@ hf_status hfi_script_error_key(const struct hfi_keys *keys, const char *which, h
                {"permits", keys->lock, keys->lock_size, "sorted set"},
                {"fence", HFI_FENCE_KEY, strlen(HFI_FENCE_KEY), "number"},
                {"data", keys->name, keys->name_size, "string"},
-               {"absent", sides.absent, sides.absent_size, "string"},
-               {"lock", keys->lock, keys->lock_size, "string"}};
+               {"absent", sides.third, sides.third_size, "string"},
+               {"lock", lock, lock_size, keys->dialect != NULL ? keys->dialect->holds : "string"}};
     size_t at = 0;
     while (at + 1 < sizeof all / sizeof all[0] && strcmp(all[at].which, which) != 0)
         at++;

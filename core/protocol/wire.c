@@ -3,6 +3,7 @@
 #include "core/protocol/wire.h"
 #include "base/decimal.h"
 #include "core/policy/fence.h"
+#include "core/protocol/dialect.h"
 #include "core/protocol/reply_schema.h"
 #include "core/protocol/scripts.h"
 
@@ -80,11 +81,23 @@ static int add_keys(struct words *words, const struct hfi_keys *keys, struct hfi
     add(words, sides->queue, sides->queue_size);
     add(words, sides->waiters, sides->waiters_size);
     add_text(words, HFI_FENCE_KEY);
-    if (sides->absent == NULL)
+    if (sides->third == NULL)
         return 4;
+    if (keys->use == HFI_FETCH)
+        add(words, keys->name, keys->name_size);
+    add(words, sides->third, sides->third_size);
+    return keys->use == HFI_FETCH ? 6 : 5;
+}
+
+/* The script of the lock's dialect, with what each of them is told at its end; without a dialect `usual`. */
+static const struct hfi_script *spoken(struct words *words, const struct hfi_keys *keys, enum hfi_dialect_script which,
+                                       const struct hfi_script *usual)
+{
+    if (keys->dialect == NULL)
+        return usual;
     add(words, keys->name, keys->name_size);
-    add(words, sides->absent, sides->absent_size);
-    return 6;
+    add_text(words, keys->dialect->parameter);
+    return hfi_dialect_scripts[keys->dialect->mark][which];
 }
 
 /* Of a grant or a renewal: where replicas confirm, they have to have it. */
@@ -180,7 +193,9 @@ struct hfi_command *hfi_wire_track(const struct hfi_keys *keys, int64_t client_i
     add_text(&caching, "CACHING");
     add_text(&caching, "YES");
     add_text(&get, "GET");
-    add(&get, keys->lock, keys->lock_size);
+    size_t size;
+    const char *key = hfi_watched_key(keys, &size);
+    add(&get, key, size);
     return transaction(3, (const struct words *[]){&on, &caching, &get});
 }
 
@@ -231,9 +246,9 @@ struct hfi_command *hfi_wire_acquire(const struct hfi_identity *identity, const 
     add_number(&words, params->patience_ms * 1000);
     if (keys->use == HFI_FETCH)
         add_number(&words, asking->enough_ms);
+    const struct hfi_script *usual = keys->use == HFI_SHARED ? &hfi_script_acquire_shared : &hfi_script_acquire;
     if (keys->use != HFI_SEMAPHORE)
-        return to_be_confirmed(script(keys->use == HFI_SHARED ? &hfi_script_acquire_shared : &hfi_script_acquire, key_count, &words,
-                                      hfi_schema_acquire));
+        return to_be_confirmed(script(spoken(&words, keys, HFI_DIALECT_ACQUIRE, usual), key_count, &words, hfi_schema_acquire));
     add_number(&words, params->most);
     return to_be_confirmed(script(&hfi_script_acquire_permits, key_count, &words, hfi_schema_acquire_permits));
 }
@@ -248,7 +263,7 @@ struct hfi_command *hfi_wire_release(const struct hfi_identity *identity, const 
         return hfi_wire_shrink(identity, keys, token, 0);
     int key_count = add_keys(&words, keys, &sides);
     add_token(&words, identity, token);
-    return script(&hfi_script_release, key_count, &words, hfi_schema_release);
+    return script(spoken(&words, keys, HFI_DIALECT_RELEASE, &hfi_script_release), key_count, &words, hfi_schema_release);
 }
 
 struct hfi_command *hfi_wire_shrink(const struct hfi_identity *identity, const struct hfi_keys *keys,
@@ -273,7 +288,7 @@ struct hfi_command *hfi_wire_more(const struct hfi_identity *identity, const str
     add_token(&words, identity, token);
     add_number(&words, ttl_ms);
     add_number(&words, size);
-    return to_be_confirmed(script(&hfi_script_more, key_count, &words, hfi_schema_more));
+    return to_be_confirmed(script(spoken(&words, keys, HFI_DIALECT_MORE, &hfi_script_more), key_count, &words, hfi_schema_more));
 }
 
 struct hfi_command *hfi_wire_downgrade(const struct hfi_identity *identity, const struct hfi_keys *keys,
@@ -320,9 +335,11 @@ struct hfi_command *hfi_wire_look(const struct hfi_keys *keys)
     struct hfi_side_keys sides;
     struct words words;
     begin(&words);
-    (void)add_keys(&words, keys, &sides);
-    words.count = words.failed ? 0 : 2; /* lock, queue */
-    return script(keys->use == HFI_SEMAPHORE ? &hfi_script_look_permits : &hfi_script_look, 2, &words, hfi_schema_look);
+    int key_count = add_keys(&words, keys, &sides);
+    if (keys->dialect == NULL)
+        words.count = key_count = words.failed ? 0 : 2; /* lock, queue */
+    const struct hfi_script *usual = keys->use == HFI_SEMAPHORE ? &hfi_script_look_permits : &hfi_script_look;
+    return script(spoken(&words, keys, HFI_DIALECT_LOOK, usual), key_count, &words, hfi_schema_look);
 }
 
 struct hfi_command *hfi_wire_waiters(const struct hfi_keys *keys, int most)
@@ -350,7 +367,8 @@ struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *rand
     int key_count = add_keys(&words, keys, &sides);
     add_text(&words, random_hex);
     add_text(&words, force ? "force" : "");
-    return script(keys->use == HFI_SEMAPHORE ? &hfi_script_break_permits : &hfi_script_break, key_count, &words, hfi_schema_break);
+    const struct hfi_script *usual = keys->use == HFI_SEMAPHORE ? &hfi_script_break_permits : &hfi_script_break;
+    return script(spoken(&words, keys, HFI_DIALECT_BREAK, usual), key_count, &words, hfi_schema_break);
 }
 
 struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys)

@@ -49,7 +49,7 @@ struct hfi_renewal {
     const struct hfi_keys *keys;
     struct hfi_token token;
     int64_t ttl_ms;
-    int32_t permits; /* all of one script are semaphores', or none is */
+    int32_t permits; /* all of one script are semaphores', or none is; one in a dialect is alone */
 };
 /* False: no memory. */
 bool hfi_wire_add_token(struct hfi_command *command, const struct hfi_identity *identity, struct hfi_token token);

@@ -5,6 +5,7 @@
 -- include fences
 -- include say
 -- include leave
+-- include key
 
 -- Returns what a waiter left with its last question: echo, claim ttl, and 's' if it wants to share the lock, else ''. A
 -- waiter that has not asked for too long loses its place. Each such waiter costs the server 3 us, so a script drops no more
@@ -107,7 +108,7 @@ local function hand_off(me, gone)
     if mode == 's' then
         read_first(to, tonumber(claim))
     else
-        call('SET', KEYS[1], to, 'PX', claim)
+        hand(to, claim, gone)
     end
     call('PUBLISH', ears, 'G ' .. to .. ' ' .. echo .. ' ' .. digits(fence) .. ' ' .. KEYS[1])
     local beside

@@ -3,7 +3,7 @@
 -- include stand
 -- The answer. left 0, and nobody of us holds: more old records are to be dropped, so the caller asks again at once.
 local function wait(token, held)
-    local left, ours = held and call('PTTL', KEYS[1]) or 0, held and (held == SHARED or is_ours(held))
+    local left, ours = held and ends_in(held) or 0, held and (held == SHARED or is_ours(held))
     if ARGV[4] == 'try' then
         return {'BUSY', now, left, ours and 1 or 0, ours and want(held, KEYS[1], KEYS[2]) or -1}
     end

@@ -20,10 +20,10 @@ static void make(const char *key_template, enum hfi_use use, const char *text, s
     HFT_MUST(slot < 16384 && slot == hfi_key_slot(sides.queue, sides.queue_size));
     HFT_MUST(slot == hfi_key_slot(sides.waiters, sides.waiters_size));
     HFT_MUST(keys.name_size == size && memcmp(keys.name, text, size) == 0 && keys.name[size] == 0);
-    HFT_MUST((use == HFI_FETCH) == (sides.absent != NULL));
+    HFT_MUST((use == HFI_FETCH) == (sides.third != NULL));
     HFT_MUST(keys.lock_size != keys.name_size || use == HFI_MUTEX || memcmp(keys.lock, keys.name, size) != 0);
-    if (sides.absent != NULL)
-        HFT_MUST(slot == hfi_key_slot(sides.absent, sides.absent_size) && slot == hfi_key_slot(text, size));
+    if (sides.third != NULL)
+        HFT_MUST(slot == hfi_key_slot(sides.third, sides.third_size) && slot == hfi_key_slot(text, size));
     hfi_side_keys_done(&sides);
     HFT_MUST(hfi_key_name(key_template, keys.lock, keys.lock_size, &again));
     HFT_MUST(again.use == use && again.size == size && memcmp(again.text, text, size) == 0 && again.hash == name.hash);

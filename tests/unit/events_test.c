@@ -12,7 +12,7 @@
 static void assert_merged(const char *configured, const char *expected)
 {
     char out[64];
-    assert_true(hfi_key_events_merge(configured, out, sizeof out));
+    assert_true(hfi_key_events_merge(configured, "gxe", out, sizeof out));
     assert_string_equal(out, expected);
 }
 
@@ -33,7 +33,7 @@ static void where_nothing_is_missing_nothing_is_changed(void **state)
     static const char *const settings[] = {"Kgxe", "xegK", "KEA", "AK", "AKE", "gxeKE$lshztdmn"};
     char out[64];
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        if (hfi_key_events_merge(settings[i], out, sizeof out))
+        if (hfi_key_events_merge(settings[i], "gxe", out, sizeof out))
             fail_msg("%s became %s", settings[i], out);
 }
 
@@ -41,8 +41,8 @@ static void merging_twice_is_merging_once(void **state)
 {
     (void)state;
     char once[64], twice[64];
-    assert_true(hfi_key_events_merge("E$", once, sizeof once));
-    assert_false(hfi_key_events_merge(once, twice, sizeof twice));
+    assert_true(hfi_key_events_merge("E$", "gxe", once, sizeof once));
+    assert_false(hfi_key_events_merge(once, "gxe", twice, sizeof twice));
 }
 
 static void every_state_has_its_words(void **state)

@@ -53,8 +53,8 @@ static void assert_one_slot(const struct hfi_keys *keys)
     const struct hfi_side_keys *sides = sides_of(keys);
     assert_int_equal(hfi_key_slot(sides->queue, sides->queue_size), slot);
     assert_int_equal(hfi_key_slot(sides->waiters, sides->waiters_size), slot);
-    if (sides->absent != NULL) {
-        assert_int_equal(hfi_key_slot(sides->absent, sides->absent_size), slot);
+    if (sides->third != NULL) {
+        assert_int_equal(hfi_key_slot(sides->third, sides->third_size), slot);
         assert_int_equal(hfi_key_slot(keys->name, keys->name_size), slot); /* the data key */
     }
 }
@@ -82,7 +82,7 @@ static void a_plain_name_stands_in_the_tag_of_its_keys(void **state)
     assert_string_equal(sides_of(&keys)->queue, "hf:queue:{invoice:42}:hf:{invoice:42}");
     assert_string_equal(sides_of(&keys)->waiters, "hf:wait:{invoice:42}:hf:{invoice:42}");
     assert_string_equal(keys.name, "invoice:42");
-    assert_null(sides_of(&keys)->absent);
+    assert_null(sides_of(&keys)->third);
     assert_int_equal(keys.lock_size, strlen(keys.lock));
     assert_int_equal(sides_of(&keys)->queue_size, strlen(sides_of(&keys)->queue));
     assert_int_equal(sides_of(&keys)->waiters_size, strlen(sides_of(&keys)->waiters));
@@ -132,7 +132,7 @@ static void a_fetch_locks_under_a_name_of_its_own_in_the_slot_of_its_data(void *
     static const char *const names[] = {"page:1", "page:{1}:x", "page:}1"};
     struct hfi_keys keys = keys_of("app:%s", HFI_FETCH, "page:1"); /* templates are for locks */
     assert_string_equal(keys.lock, "hf:fetch:{page:1}");
-    assert_string_equal(sides_of(&keys)->absent, "hf:absent:{page:1}:hf:fetch:{page:1}");
+    assert_string_equal(sides_of(&keys)->third, "hf:absent:{page:1}:hf:fetch:{page:1}");
     assert_string_equal(keys.name, "page:1");
     hfi_keys_done(&keys);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -200,7 +200,7 @@ static void the_longest_names_have_all_their_keys(void **state)
         assert_int_equal(sides->queue_size, strlen("hf:queue:{}:") + keys.tag_size + keys.lock_size);
         assert_int_equal(strlen(sides->waiters), sides->waiters_size);
         assert_string_equal(sides->waiters + sides->waiters_size - keys.lock_size, keys.lock);
-        assert_int_equal(sides->absent != NULL, longest[i].use == HFI_FETCH);
+        assert_int_equal(sides->third != NULL, longest[i].use == HFI_FETCH);
         hfi_keys_done(&keys);
     }
     memset(name, 'n', HF_NAME_MAX);

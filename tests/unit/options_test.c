@@ -110,7 +110,7 @@ static void reserved_fields_stay_zero(void **state)
 {
     (void)state;
     hf_error error;
-    assert_names(check_lock((hf_lock_options){.reserved = {[5] = 1}}, &error), error, "reserved");
+    assert_names(check_lock((hf_lock_options){.reserved = {[4] = 1}}, &error), error, "reserved");
     assert_names(check_client((hf_client_options){.reserved = {[0] = 1}}, &error), error, "reserved");
     assert_names(check_client((hf_client_options){.reserved_flags = {[6] = true}}, &error), error, "reserved");
     assert_names(check_fetch((hf_fetch_options){.reserved = {[3] = 1}}, &error), error, "reserved");

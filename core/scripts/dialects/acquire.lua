@@ -1,0 +1,48 @@
+-- acquire in a dialect: as acquire.lua, but for what marks the lock as held, and for the turn of those who know nothing of us.
+-- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 lease.
+-- ARGV: 1 token, 2 ttl ms, 3 not after (server us), 4 try|wait, 5 echo, 6 ticket or 0, 7 claim ttl ms, 8 patience us, 9 name,
+--       10 parameter of the dialect.
+local name, parameter, writes = ARGV[9], ARGV[10], true
+-- include hand_off
+-- include turn
+-- include wait
+local token = ARGV[1]
+if now > tonumber(ARGV[3]) then
+    return {'LATE', now}
+end
+local held = holder(token)
+if held == nil then
+    return {'FOREIGN', now, 'lock'}
+end
+if held == token then
+    leave(token)
+    keep(token, ARGV[2])
+    local fence = block('2048')
+    return fence and {'GRANTED', now, fence} or {'FOREIGN', now, 'fence'}
+end
+local free_ms = not held and left_free()
+if free_ms then
+    held = 'left free'
+    ends_in = function()
+        return free_ms
+    end
+end
+while not held do
+    local whose = hand_off(token)
+    if whose == 'MORE' then
+        break
+    elseif whose ~= 'HANDED' then
+        typed('HDEL', KEYS[3], token) -- a first write that memory limits do not refuse
+        if whose == 'ME' then
+            call('ZREM', KEYS[2], token)
+        end
+        local fence = block('2048')
+        if not fence then
+            return {'FOREIGN', now, 'fence'}
+        end
+        take(token, ARGV[2])
+        return {'GRANTED', now, fence}
+    end
+    held = holder(token)
+end
+return wait(token, held)

@@ -1,0 +1,13 @@
+-- more in a dialect: another block of fences for the holder's local passes.
+-- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 lease. ARGV: 1 token, 2 ttl ms, 3 size of the block, 4 name, 5 parameter.
+local name, parameter, writes = ARGV[4], ARGV[5], true
+-- include begin
+-- include fences
+-- include say
+-- include key
+if holder(ARGV[1]) ~= ARGV[1] then
+    return {'GONE', now}
+end
+keep(ARGV[1], ARGV[2])
+local fence = block(ARGV[3])
+return fence and {'GRANTED', now, fence} or {'FOREIGN', now, 'fence'}

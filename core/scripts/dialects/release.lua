@@ -1,0 +1,25 @@
+-- release in a dialect: give back, leave the queue or cancel. The next waiter of ours gets the lease, if it is not the others' turn.
+-- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 lease. ARGV: 1 token, 2 name, 3 parameter of the dialect.
+local name, parameter, writes = ARGV[2], ARGV[3], true
+-- include hand_off
+-- include turn
+local token = ARGV[1]
+if holder(token) ~= token then
+    return {leave(token) == 1 and 'LEFT' or 'GONE', now}
+end
+local their_turn = is_their_turn()
+local how = not their_turn and hand_off('', token)
+if how == 'HANDED' then
+    goes_on()
+end
+if how then
+    return {how, now}
+end
+leave(token)
+drop(token)
+if their_turn then
+    set_turn(-now - 250000)
+elseif turn ~= 0 then
+    call('HDEL', KEYS[3], 'turn')
+end
+return 'FREE'

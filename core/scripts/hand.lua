@@ -1,0 +1,8 @@
+-- part of marks: the lock is given to the waiter that hand_off has chosen, by its holder, or from nobody.
+local function hand(to, claim, holds)
+    if holds then
+        give(holds, to, claim)
+    else
+        take(to, claim)
+    end
+end

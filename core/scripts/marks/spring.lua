@@ -1,0 +1,6 @@
+-- part of other scripts, in place of key.lua: a string, and a message by which the others learn of its end.
+-- include marks/string
+local function drop(token)
+    call('DEL', KEYS[1])
+    call('PUBLISH', parameter .. ':channel:' .. KEYS[1], KEYS[1])
+end

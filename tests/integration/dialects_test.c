@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* dialects_test.c - other programs' locks, by the commands that those programs send: who holds excludes who comes, whichever of
+ * them it is, and wakes who waits. tests/interop has the programs themselves. */
+#include "tests/support/child.h"
+#include "tests/support/takers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define WOKEN_MS 200 /* a re-check is 400 ms away */
+
+/* What the others send about the lock "x", and what a refusal looks like to them. */
+struct spelling {
+    const char *dialect;
+    const char *take, *took, *refused; /* a command and its replies, as text; of a script EVAL's */
+    const char *give[3];               /* the commands of a release, the last one frees it */
+    const char *garbage, *key;         /* something of another type, and where that is */
+    const char *told[2];               /* a command by which they see our release, and its reply; NULL: they poll */
+};
+
+#define STRING(name_, key_)                                                                                                      \
+    {.dialect = name_, .take = "SET " key_ " theirs NX PX 60000", .took = "OK", .refused = "(nil)", .give = {"DEL " key_},        \
+     .garbage = "HSET " key_ " a b", .key = key_}
+
+static const struct spelling spellings[] = {
+    STRING("warlock", "x:lock"),
+    STRING("redlock", "x"),
+    STRING("redis-semaphore", "mutex:x"),
+    STRING("redis-py", "x"),
+    STRING("shedlock", "job-lock:default:x"),
+    STRING("rueidislock", "rueidislock:0:x"),
+    STRING("spring", "locks:x"),
+    STRING("spring:orders", "orders:x"),
+    {.dialect = "python-redis-lock", .take = "SET lock:x theirs NX PX 60000", .took = "OK", .refused = "(nil)",
+     .give = {"LPUSH lock-signal:x 1", "DEL lock:x"}, .garbage = "HSET lock:x a b", .key = "lock:x", .told = {"LPOP lock-signal:x", "1"}},
+    {.dialect = "setnx", .take = "SETNX x theirs", .took = "1", .refused = "0", .give = {"DEL x"}, .garbage = "HSET x a b", .key = "x"},
+    {.dialect = "counter", .take = "INCR x", .took = "1", .refused = "2", .give = {"DECR x"}, .garbage = "SET x many", .key = "x"},
+    {.dialect = "set", .take = "SADD locks x", .took = "1", .refused = "0", .give = {"SREM locks x"}, .garbage = "SET locks a",
+     .key = "locks"},
+    {.dialect = "set:busy", .take = "SADD busy x", .took = "1", .refused = "0", .give = {"SREM busy x"}, .garbage = "SET busy a",
+     .key = "busy"},
+    {.dialect = "tokens", .take = "LPOP SEMAPHORE:x:AVAILABLE", .took = "0", .refused = "(nil)",
+     .give = {"HDEL SEMAPHORE:x:GRABBED 0", "LPUSH SEMAPHORE:x:AVAILABLE 0"}, .garbage = "SET SEMAPHORE:x:AVAILABLE a",
+     .key = "SEMAPHORE:x:AVAILABLE"},
+    {.dialect = "redisson",
+     .take = "EVAL return(redis.call('exists',KEYS[1])==0)and(redis.call('hset',KEYS[1],ARGV[1],'1'))or(0) 1 x uuid:7",
+     .took = "1", .refused = "0", .give = {"DEL x"}, .garbage = "SET x a", .key = "x"},
+};
+
+#define SPELLINGS (sizeof spellings / sizeof spellings[0])
+
+struct fixture {
+    struct hft_server *server;
+    hf_client *client;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return -1;
+    f->server = hft_server_start(NULL);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(hf_client_close(f->client, NULL), HF_OK);
+    hft_server_stop(f->server);
+    free(f);
+    return 0;
+}
+
+static void speak(struct fixture *f, const char *dialect)
+{
+    assert_int_equal(hf_client_close(f->client, NULL), HF_OK);
+    freeReplyObject(hft_server_ask(f->server, "FLUSHALL"));
+    f->client = hft_client(f->server, HF_CLIENT(.dialect = dialect));
+}
+
+static const char *says(struct fixture *f, const char *command)
+{
+    static char text[64];
+    redisReply *reply = hft_server_ask(f->server, command);
+    if (reply->type == REDIS_REPLY_INTEGER)
+        (void)snprintf(text, sizeof text, "%lld", reply->integer);
+    else
+        (void)snprintf(text, sizeof text, "%s", reply->type == REDIS_REPLY_NIL ? "(nil)" : reply->str);
+    freeReplyObject(reply);
+    return text;
+}
+
+/* The keys whose events somebody hears. Who begins to hear asks once more. */
+static size_t watched(struct fixture *f)
+{
+    redisReply *reply = hft_server_ask(f->server, "PUBSUB CHANNELS __keyspace@*");
+    size_t count = reply->elements;
+    freeReplyObject(reply);
+    return count;
+}
+
+static hf_lease *must_take(hf_client *client)
+{
+    hf_lease *lease;
+    hf_error error;
+    if (hf_lock_acquire(client, "x", NULL, &lease, &error) != HF_OK)
+        fail_msg("%s", error.message);
+    return lease;
+}
+
+static void they_take(struct fixture *f, const struct spelling *way)
+{
+    if (strcmp(way->dialect, "tokens") == 0) /* who comes first makes them */
+        assert_int_equal(hf_lease_release(must_take(f->client), NULL), HF_OK);
+    assert_string_equal(says(f, way->take), way->took);
+}
+
+static void they_give(struct fixture *f, const struct spelling *way)
+{
+    for (int i = 0; i < 3 && way->give[i] != NULL; i++)
+        (void)says(f, way->give[i]);
+}
+
+static void what_they_hold_is_busy_and_their_release_wakes(void **state)
+{
+    struct fixture *f = *state;
+    for (size_t i = 0; i < SPELLINGS; i++) {
+        const struct spelling *way = &spellings[i];
+        struct hft_taker taker;
+        hf_lease *lease;
+        print_message("  %s\n", way->dialect);
+        speak(f, way->dialect);
+        they_take(f, way);
+        assert_int_equal(hf_lock_acquire(f->client, "x", NULL, &lease, NULL), HF_BUSY);
+        hft_take(&taker, f->client, "x", HF_LOCK(.wait_ms = 20000));
+        HFT_UNTIL_TRUE(watched(f) == 1);
+        int64_t given_ms = hft_boottime_ms();
+        they_give(f, way);
+        assert_int_equal(hft_taken(&taker), HF_OK);
+        assert_true(taker.got_ms - given_ms < WOKEN_MS);
+        assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    }
+}
+
+static void what_we_hold_they_do_not_get_until_it_is_released(void **state)
+{
+    struct fixture *f = *state;
+    for (size_t i = 0; i < SPELLINGS; i++) {
+        const struct spelling *way = &spellings[i];
+        print_message("  %s\n", way->dialect);
+        speak(f, way->dialect);
+        hf_lease *lease = must_take(f->client);
+        assert_string_equal(says(f, way->take), way->refused);
+        if (strcmp(way->dialect, "counter") == 0) /* as they do, when it was not theirs */
+            (void)says(f, "DECR x");
+        assert_int_equal(hf_lease_verify(lease, NULL), HF_OK);
+        assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+        if (way->told[0] != NULL)
+            assert_string_equal(says(f, way->told[0]), way->told[1]);
+        assert_string_equal(says(f, way->take), way->took);
+        they_give(f, way);
+    }
+}
+
+static void something_else_in_its_place_is_named(void **state)
+{
+    struct fixture *f = *state;
+    for (size_t i = 0; i < SPELLINGS; i++) {
+        const struct spelling *way = &spellings[i];
+        hf_lease *lease;
+        hf_error error;
+        print_message("  %s\n", way->dialect);
+        speak(f, way->dialect);
+        (void)says(f, way->garbage);
+        assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.wait_ms = 20000), &lease, &error), HF_FOREIGN);
+        assert_non_null(strstr(error.message, way->key));
+    }
+}
+
+/* A client that is gone, without a word: its record stays behind, and what it has marked. */
+static void a_dead_holder_of_ours_is_cleared_away_by_the_next(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const dialects[] = {"set", "counter", "tokens", "redisson", "python-redis-lock"};
+    for (size_t i = 0; i < sizeof dialects / sizeof dialects[0]; i++) {
+        hf_lease *lease;
+        print_message("  %s\n", dialects[i]);
+        freeReplyObject(hft_server_ask(f->server, "FLUSHALL"));
+        pid_t child = hft_fork(); /* while this process has no threads */
+        if (child == 0) {
+            hf_client *client = hft_client(f->server, HF_CLIENT(.dialect = dialects[i]));
+            _exit(hf_lock_acquire(client, "x", HF_LOCK(.lease_ms = 300), &lease, NULL) == HF_OK ? 0 : 1);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        f->client = hft_client(f->server, HF_CLIENT(.dialect = dialects[i]));
+        assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.wait_ms = 5000), &lease, NULL), HF_OK);
+        assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+        assert_int_equal(hft_server_ask_integer(f->server, "EXISTS hf:lease:{x}:x hf:lease:{locks:x}:locks:x"), 0);
+        assert_int_equal(hf_client_close(f->client, NULL), HF_OK);
+        f->client = NULL;
+        if (strcmp(dialects[i], "tokens") == 0)
+            assert_int_equal(hft_server_ask_integer(f->server, "LLEN SEMAPHORE:x:AVAILABLE"), 1);
+    }
+}
+
+/* Of two clients of ours: one holds, the other waits. */
+static void who_polls_has_a_turn_when_we_have_handed_it_on_for_long(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    speak(f, "redlock");
+    hf_client *other = hft_client(f->server, HF_CLIENT(.dialect = "redlock"));
+    hf_lease *lease = must_take(f->client);
+    hft_take(&taker, other, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "ZCARD hf:queue:{x}:x") == 1);
+    freeReplyObject(hft_server_ask(f->server, "HSET hf:wait:{x}:x turn 1")); /* begun long ago */
+    int64_t released_ms = hft_boottime_ms();
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_string_equal(says(f, "SET x theirs NX PX 100"), "OK");
+    assert_int_equal(hft_taken(&taker), HF_OK); /* and when they are gone, or had not come, it goes on */
+    assert_true(taker.got_ms - released_ms < 2000);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    assert_int_equal(hf_client_close(other, NULL), HF_OK);
+}
+
+static void a_key_without_expiry_gets_one_where_the_recipe_says_so(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease;
+    speak(f, "setnx");
+    freeReplyObject(hft_server_ask(f->server, "SETNX x theirs"));
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 300, .wait_ms = 20000), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+}
+
+static void two_dialects_of_one_client_are_two_locks(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *all[4];
+    static const char *const dialects[] = {NULL, "warlock", "set", "holdfast"};
+    speak(f, NULL);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.dialect = dialects[i]), &all[i], NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.dialect = dialects[3]), &all[3], NULL), HF_DEADLOCK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(hf_lease_release(all[i], NULL), HF_OK);
+}
+
+static void what_no_dialect_has_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease;
+    hf_observer *observer;
+    hf_error error;
+    bool had;
+    speak(f, "warlock");
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.shared = true), &lease, &error), HF_INVALID);
+    assert_int_equal(hf_semaphore_acquire(f->client, "x", 2, 1, NULL, &lease, &error), HF_INVALID);
+    assert_int_equal(hf_election_observe(f->client, "x", NULL, NULL, &observer, &error), HF_INVALID);
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.dialect = "esperanto"), &lease, &error), HF_INVALID);
+    assert_non_null(strstr(error.message, "esperanto"));
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.dialect = "holdfast", .shared = true), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    lease = must_take(f->client);
+    assert_int_equal(hf_lease_downgrade(lease, &error), HF_INVALID);
+    assert_int_equal(hf_lock_break(f->client, "x", &had, &error), HF_INVALID);
+    assert_int_equal(hf_lock_break_now(f->client, "x", &had, &error), HF_OK);
+    assert_true(had);
+    HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
+}
+
+/* As many passes from thread to thread as need a second block of fences, and a renewal on the way. */
+static void fences_rise_in_a_dialect_too(void **state)
+{
+    struct fixture *f = *state;
+    int64_t last = 0;
+    speak(f, "counter");
+    for (int i = 0; i < 3000; i++) {
+        hf_lease *lease;
+        assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.linger_ms = 2000), &lease, NULL), HF_OK);
+        assert_true(hf_lease_fence(lease) > last);
+        last = hf_lease_fence(lease);
+        assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    }
+    hf_lease *lease = NULL;
+    assert_int_equal(hf_lock_acquire(f->client, "y", HF_LOCK(.lease_ms = 300), &lease, NULL), HF_OK);
+    HFT_WHILE_RENEWED(f->client, 4, hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_string_equal(says(f, "GET y"), "0");
+}
+
+static void several_names_are_taken_one_after_the_other(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const names[] = {"x", "y"};
+    hf_lease *lease;
+    hf_error error;
+    speak(f, "set");
+    freeReplyObject(hft_server_ask(f->server, "SADD locks y"));
+    assert_int_equal(hf_multilock_acquire(f->client, names, 2, NULL, &lease, &error), HF_BUSY);
+    HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "SCARD locks") == 1); /* x was given back */
+    freeReplyObject(hft_server_ask(f->server, "SREM locks y"));
+    assert_int_equal(hf_multilock_acquire(f->client, names, 2, HF_LOCK(.wait_ms = 5000), &lease, &error), HF_OK);
+    assert_int_equal(hft_server_ask_integer(f->server, "SCARD locks"), 2);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hft_server_ask_integer(f->server, "SCARD locks"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_they_hold_is_busy_and_their_release_wakes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_we_hold_they_do_not_get_until_it_is_released, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(something_else_in_its_place_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_dead_holder_of_ours_is_cleared_away_by_the_next, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_polls_has_a_turn_when_we_have_handed_it_on_for_long, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_key_without_expiry_gets_one_where_the_recipe_says_so, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(two_dialects_of_one_client_are_two_locks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_no_dialect_has_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(fences_rise_in_a_dialect_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(several_names_are_taken_one_after_the_other, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("dialects", tests, NULL, NULL);
+}

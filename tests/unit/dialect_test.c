@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* dialect_test.c - what an option's text makes of a dialect. */
+#include "core/protocol/dialect.h"
+#include "core/protocol/key.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void assert_key(const char *text, const char *template, const char *key)
+{
+    struct hfi_dialect *dialect;
+    struct hfi_keys keys;
+    assert_int_equal(hfi_dialect_make(text, template, &dialect, NULL), HF_OK);
+    struct hfi_name name = hfi_name_in(dialect, hfi_name_of(HFI_MUTEX, "x", 1));
+    assert_int_equal(hfi_keys_make(NULL, &name, &keys, NULL), HF_OK);
+    assert_string_equal(keys.lock, key);
+    hfi_keys_done(&keys);
+    free(dialect);
+}
+
+static void each_has_the_key_that_its_programs_use(void **state)
+{
+    (void)state;
+    assert_key("warlock", NULL, "x:lock");
+    assert_key("redlock", NULL, "x");
+    assert_key("redis-semaphore", NULL, "mutex:x");
+    assert_key("redis-py", NULL, "x");
+    assert_key("shedlock", NULL, "job-lock:default:x");
+    assert_key("rueidislock", NULL, "rueidislock:0:x");
+    assert_key("python-redis-lock", NULL, "lock:x");
+    assert_key("spring", NULL, "locks:x");
+    assert_key("spring:orders", NULL, "orders:x");
+    assert_key("redisson", NULL, "x");
+    assert_key("setnx", NULL, "x");
+    assert_key("counter", NULL, "x");
+    assert_key("tokens:3", NULL, "SEMAPHORE:x:AVAILABLE");
+}
+
+static void a_template_of_the_users_goes_first(void **state)
+{
+    (void)state;
+    assert_key("warlock", "jobs/%s", "jobs/x");
+    assert_key("spring:orders", "%s!", "x!");
+}
+
+static void a_members_events_are_those_of_its_set(void **state)
+{
+    (void)state;
+    struct hfi_dialect *dialect;
+    struct hfi_keys keys;
+    size_t size;
+    assert_int_equal(hfi_dialect_make("set:busy", NULL, &dialect, NULL), HF_OK);
+    struct hfi_name name = hfi_name_in(dialect, hfi_name_of(HFI_MUTEX, "x", 1));
+    assert_int_equal(hfi_keys_make(NULL, &name, &keys, NULL), HF_OK);
+    const char *watched = hfi_watched_key(&keys, &size);
+    assert_int_equal(size, 4);
+    assert_memory_equal(watched, "busy", 4);
+    assert_string_equal(keys.lock, "busy:x");
+    hfi_keys_done(&keys);
+    free(dialect);
+}
+
+static void a_name_is_another_lock_in_another_dialect(void **state)
+{
+    (void)state;
+    struct hfi_dialect *one, *other;
+    assert_int_equal(hfi_dialect_make("warlock", NULL, &one, NULL), HF_OK);
+    assert_int_equal(hfi_dialect_make("redlock", NULL, &other, NULL), HF_OK);
+    struct hfi_name plain = hfi_name_of(HFI_MUTEX, "x", 1), spoken = hfi_name_in(one, plain);
+    assert_int_equal(spoken.use, HFI_DIALECT);
+    assert_ptr_equal(spoken.dialect, one);
+    assert_int_equal(hfi_name_in(NULL, plain).hash, plain.hash);
+    assert_int_not_equal(spoken.hash, plain.hash);
+    free(one);
+    free(other);
+}
+
+static void nonsense_is_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"",         "Warlock",   "warlock:",  "warlock:x",  "set:",     "set:100%",   "tokens:0",   "tokens:-1",
+                                        "tokens:x", "tokens: 2", "tokens:+2", "tokens:2 ",  "tokens:",  "tokens:1025", "redlock ", "counter:9"};
+    hf_error error;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct hfi_dialect *dialect;
+        if (hfi_dialect_make(wrong[i], NULL, &dialect, &error) != HF_INVALID)
+            fail_msg("\"%s\" is taken for a dialect", wrong[i]);
+        assert_non_null(strstr(error.message, "dialect"));
+    }
+    struct hfi_dialect *dialect;
+    assert_int_equal(hfi_dialect_make("set", "%s", &dialect, &error), HF_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_has_the_key_that_its_programs_use),
+        cmocka_unit_test(a_template_of_the_users_goes_first),
+        cmocka_unit_test(a_members_events_are_those_of_its_set),
+        cmocka_unit_test(a_name_is_another_lock_in_another_dialect),
+        cmocka_unit_test(nonsense_is_refused),
+    };
+    return cmocka_run_group_tests_name("dialect", tests, NULL, NULL);
+}
