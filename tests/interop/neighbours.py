@@ -19,7 +19,6 @@ class Neighbour:
     recipe: str = ""              # how a lock looks on the server; garbage.py knows what is wrong with which
     permits: int = 1
     lease_ms: int = 300           # of locks whose holders are killed
-    without_dialect: str = ""     # the same where the library knows no dialect=
     outlives: frozenset = field(default=frozenset({"holder", "waiter"})) # whose death of theirs the recipe gets over
 
     @property
@@ -91,26 +90,19 @@ MENDS = {"string": remove_key, "signal": remove_key, "setnx": remove_key, "hash"
 
 NONE, WAITER = frozenset(), frozenset({"waiter"})
 KNOWN = [
-    Neighbour("warlock", node("warlock.js"), "{}:lock", "dialect=warlock", "node-redis-warlock", "string",
-              without_dialect="key_template=%25s:lock"),
-    Neighbour("redlock", node("redlock.js"), "{}", "dialect=redlock", "redlock", "string", without_dialect="key_template=%25s"),
-    Neighbour("redis-semaphore", node("redis_semaphore.js"), "mutex:{}", "dialect=redis-semaphore", "redis-semaphore", "string",
-              without_dialect="key_template=mutex:%25s"),
-    Neighbour("redis-py", python("redis_py.py"), "{}", "dialect=redis-py", "python3-redis", "string",
-              without_dialect="key_template=%25s"),
+    Neighbour("warlock", node("warlock.js"), "{}:lock", "dialect=warlock", "node-redis-warlock", "string"),
+    Neighbour("redlock", node("redlock.js"), "{}", "dialect=redlock", "redlock", "string"),
+    Neighbour("redis-semaphore", node("redis_semaphore.js"), "mutex:{}", "dialect=redis-semaphore", "redis-semaphore", "string"),
+    Neighbour("redis-py", python("redis_py.py"), "{}", "dialect=redis-py", "python3-redis", "string"),
     Neighbour("node-redisson", node("node_redisson.js"), "{}", "dialect=redisson", "node-redisson", "hash"),
     Neighbour("redisson", python("redisson.py"), "{}", "dialect=redisson", recipe="hash"),
     Neighbour("python-redis-lock", python("python_redis_lock.py"), "lock:{}", "dialect=python-redis-lock", recipe="signal",
               lease_ms=1000),
     Neighbour("spring", python("spring.py"), "registry:{}", "dialect=spring:registry", recipe="string"),
-    Neighbour("shedlock", python("strings.py", "shedlock"), "job-lock:default:{}", "dialect=shedlock", recipe="string",
-              without_dialect="key_template=job-lock:default:%25s"),
-    Neighbour("rueidislock", python("strings.py", "rueidislock"), "rueidislock:0:{}", "dialect=rueidislock", recipe="string",
-              without_dialect="key_template=rueidislock:0:%25s"),
-    Neighbour("redsync", python("strings.py", "redsync"), "{}", "dialect=redlock", recipe="string",
-              without_dialect="key_template=%25s"),
-    Neighbour("redislock", python("strings.py", "redislock"), "{}", "dialect=redlock", recipe="string",
-              without_dialect="key_template=%25s"),
+    Neighbour("shedlock", python("strings.py", "shedlock"), "job-lock:default:{}", "dialect=shedlock", recipe="string"),
+    Neighbour("rueidislock", python("strings.py", "rueidislock"), "rueidislock:0:{}", "dialect=rueidislock", recipe="string"),
+    Neighbour("redsync", python("strings.py", "redsync"), "{}", "dialect=redlock", recipe="string"),
+    Neighbour("redislock", python("strings.py", "redislock"), "{}", "dialect=redlock", recipe="string"),
     Neighbour("setnx", python("setnx.py"), "{}", "dialect=setnx", recipe="setnx"),
     Neighbour("set", python("named_set.py"), "{}", "dialect=set", recipe="set", outlives=WAITER),
     Neighbour("counter", python("counter.py"), "{}", "dialect=counter", recipe="counter", outlives=NONE),
