@@ -8,6 +8,7 @@ from stage import CREW
 PATIENCE_S = 300
 AWAY_US = 3000  # between two sections of a process: now and then nobody of ours waits, and others come in
 NEAR_MS = 2     # what is within this is no slower
+WOKEN_MS = 1000 # who is in no sooner was not woken, nor did it ask: its wait ran out
 
 
 class Outcome:
@@ -107,6 +108,8 @@ async def wake(stage, scale):
     among = found.quantile("theirs", "theirs", 0.5)
     for giver, taker in (("theirs", "ours"), ("ours", "theirs")):
         middle = found.quantile(giver, taker, 0.5)
+        if (middle or 0) > WOKEN_MS:
+            complaints.append(f"{giver} do not wake {taker}: {middle:.0f} ms")
         if scale.judges_time and not (among and middle and middle <= among + NEAR_MS):
             complaints.append(f"{giver} to {taker} is slower than two of theirs among themselves")
     quantiles = {f"{giver}_{taker}_p{int(part * 100)}_ms": found.quantile(giver, taker, part)
