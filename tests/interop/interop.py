@@ -15,10 +15,10 @@ sys.dont_write_bytecode = True
 from garbage import garbage
 from kill import kill
 from neighbours import BY_NAME, KNOWN, version
-from questions import Outcome, count, look, wake
+from questions import Outcome, count, look, move, wake
 from stage import Gone, Stage
 
-QUESTIONS = {"count": count, "look": look, "kill": kill, "wake": wake, "garbage": garbage}
+QUESTIONS = {"count": count, "look": look, "move": move, "kill": kill, "wake": wake, "garbage": garbage}
 SKIPPED = 77
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""questions.py - count, look and wake: what a lock is for, and how soon who waits is let in."""
+"""questions.py - count, look, move and wake: what a lock is for, and how soon who waits is let in."""
 import asyncio
 from math import ceil
 
-from stage import CREW
+from stage import CREW, CREW_LEASE_MS
 
 PATIENCE_S = 300
 AWAY_US = 3000  # between two sections of a process: now and then nobody of ours waits, and others come in
@@ -71,6 +71,28 @@ async def look(stage, scale):
         complaints.append(f"pages were loaded {min(loads)} to {max(loads)} times")
     return Outcome(f"{scale.pages} pages missed by {scale.crew} + {scale.crew} processes: {sum(loads)} loads", complaints,
                    pages=scale.pages, loads=sum(loads))
+
+
+async def move(stage, scale):
+    """The order of deployments of docs/coming-from.md: theirs beside who takes both locks, then those beside who takes ours."""
+    if stage.neighbour.permits > 1:
+        return None
+    size, name, complaints = max(1, scale.crew // 2), "move", []
+    each = ceil(scale.sections / (4 * size))
+    crews = {side: [await stage.actor(side, name, CREW_LEASE_MS) for _ in range(size)] for side in ("theirs", "moving", "moved")}
+    for sides in (("theirs", "moving"), ("moving", "moved")):
+        answers = await all_of(crews[sides[0]] + crews[sides[1]], lambda number: f"count {each} {AWAY_US} {scale.seed * 100 + number}")
+        complaints += wrong(answers, "counted")
+        complaints += [f"two were inside: {answer}" for answer in answers if answer.startswith("counted") and answer.split()[2] != "1"]
+    await stage.dismiss([actor for crew in crews.values() for actor in crew])
+    sections, counted = 4 * each * size, int(stage.redis.get(f"interop:count:{name}") or 0)
+    fences = [int(entry) for entry in stage.redis.lrange(f"interop:log:{name}", 0, -1) if entry != b"-"]
+    if counted != sections:
+        complaints.append(f"{sections - counted} updates lost")
+    if fences != sorted(set(fences)):
+        complaints.append("fences of ours do not rise over the move")
+    return Outcome(f"{sections} sections in two deployments: {sections - counted} updates lost, {len(fences)} fences rise",
+                   complaints, sections=sections, lost=sections - counted)
 
 
 class HandOffs:
