@@ -37,7 +37,7 @@ class Scale:
 
 QUICK = Scale(sections=240, crew=2, pages=8, kills=1, seats=2, batons=4, judges_time=False, side_by_side=4)
 USUAL = Scale(sections=1200, crew=4, pages=50, kills=8, seats=4, batons=25, judges_time=False, side_by_side=1)
-FULL = Scale(sections=10000, crew=4, pages=200, kills=100, seats=4, batons=100, judges_time=True, side_by_side=1)
+FULL = Scale(sections=10000, crew=4, pages=200, kills=100, seats=8, batons=100, judges_time=True, side_by_side=1)
 
 
 class Report:
