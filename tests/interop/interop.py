@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import json
 import signal
-import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,10 +15,10 @@ sys.dont_write_bytecode = True
 from garbage import garbage
 from kill import kill
 from neighbours import BY_NAME, KNOWN, version
-from questions import Outcome, count, look, wake
-from stage import Gone, Server, Stage
+from questions import Outcome, count, look, move, wake
+from stage import Gone, Stage
 
-QUESTIONS = {"count": count, "look": look, "kill": kill, "wake": wake, "garbage": garbage}
+QUESTIONS = {"count": count, "look": look, "move": move, "kill": kill, "wake": wake, "garbage": garbage}
 SKIPPED = 77
 
 
@@ -38,17 +37,7 @@ class Scale:
 
 QUICK = Scale(sections=240, crew=2, pages=8, kills=1, seats=2, batons=4, judges_time=False, side_by_side=4)
 USUAL = Scale(sections=1200, crew=4, pages=50, kills=8, seats=4, batons=25, judges_time=False, side_by_side=1)
-FULL = Scale(sections=10000, crew=4, pages=200, kills=100, seats=4, batons=100, judges_time=True, side_by_side=1)
-
-
-def knows_dialects(ours):
-    """True for a library with the option dialect=."""
-    server = Server()
-    try:
-        done = subprocess.run([ours, server.url("dialect=redlock"), "x"], input=b"", capture_output=True, check=False)
-    finally:
-        server.close()
-    return done.stdout.startswith(b"ready")
+FULL = Scale(sections=10000, crew=4, pages=200, kills=100, seats=8, batons=100, judges_time=True, side_by_side=1)
 
 
 class Report:
@@ -138,10 +127,6 @@ def main():
     scale = FULL if arguments.full else QUICK if arguments.quick else USUAL
     scale = replace(scale, seed=arguments.seed, **{key: value for key in ("kills", "sections") if (value := getattr(arguments, key))})
     report = Report(arguments.json)
-    if not knows_dialects(arguments.ours):
-        for neighbour in [neighbour for neighbour in chosen if not neighbour.without_dialect]:
-            report.skip(neighbour, "this library has no dialect=")
-        chosen = [replace(neighbour, query=neighbour.without_dialect) for neighbour in chosen if neighbour.without_dialect]
     try:
         asyncio.run(ask_all(chosen, arguments, scale, report))
     except (KeyboardInterrupt, asyncio.CancelledError):

@@ -12,15 +12,19 @@ HERE = Path(__file__).resolve().parent
 @dataclass(frozen=True)
 class Neighbour:
     name: str
-    command: tuple                # arguments 1 and 2 of what it runs come between the second word and the rest
+    program: tuple                # what runs the script, the script, and what comes behind its two arguments
     key: str                      # of a lock, with {} for its name
-    query: str                    # the options that teach Holdfast to spell it
+    dialect: str                  # that teaches Holdfast to spell it
     package: str = ""             # npm's; "python3-redis"; "": a script of ours
     recipe: str = ""              # how a lock looks on the server; garbage.py knows what is wrong with which
     permits: int = 1
     lease_ms: int = 300           # of locks whose holders are killed
-    without_dialect: str = ""     # the same where the library knows no dialect=
     outlives: frozenset = field(default=frozenset({"holder", "waiter"})) # whose death of theirs the recipe gets over
+
+    def line(self, url, name):
+        """What starts one."""
+        runs, script, *words = self.program
+        return [runs, str(HERE / script), url, name, *words]
 
     @property
     def has_ends(self):
@@ -37,11 +41,11 @@ class Neighbour:
 
 
 def node(script):
-    return ("node", str(HERE / script))
+    return ("node", script)
 
 
 def python(script, *words):
-    return (sys.executable, str(HERE / script), *words)
+    return (sys.executable, script, *words)
 
 
 def key_is_gone(neighbour, redis, name):
@@ -91,31 +95,24 @@ MENDS = {"string": remove_key, "signal": remove_key, "setnx": remove_key, "hash"
 
 NONE, WAITER = frozenset(), frozenset({"waiter"})
 KNOWN = [
-    Neighbour("warlock", node("warlock.js"), "{}:lock", "dialect=warlock", "node-redis-warlock", "string",
-              without_dialect="key_template=%25s:lock"),
-    Neighbour("redlock", node("redlock.js"), "{}", "dialect=redlock", "redlock", "string", without_dialect="key_template=%25s"),
-    Neighbour("redis-semaphore", node("redis_semaphore.js"), "mutex:{}", "dialect=redis-semaphore", "redis-semaphore", "string",
-              without_dialect="key_template=mutex:%25s"),
-    Neighbour("redis-py", python("redis_py.py"), "{}", "dialect=redis-py", "python3-redis", "string",
-              without_dialect="key_template=%25s"),
-    Neighbour("node-redisson", node("node_redisson.js"), "{}", "dialect=redisson", "node-redisson", "hash"),
-    Neighbour("redisson", python("redisson.py"), "{}", "dialect=redisson", recipe="hash"),
-    Neighbour("python-redis-lock", python("python_redis_lock.py"), "lock:{}", "dialect=python-redis-lock", recipe="signal",
+    Neighbour("warlock", node("warlock.js"), "{}:lock", "warlock", "node-redis-warlock", "string"),
+    Neighbour("redlock", node("redlock.js"), "{}", "redlock", "redlock", "string"),
+    Neighbour("redis-semaphore", node("redis_semaphore.js"), "mutex:{}", "redis-semaphore", "redis-semaphore", "string"),
+    Neighbour("redis-py", python("redis_py.py"), "{}", "redis-py", "python3-redis", "string"),
+    Neighbour("node-redisson", node("node_redisson.js"), "{}", "redisson", "node-redisson", "hash"),
+    Neighbour("redisson", python("redisson.py"), "{}", "redisson", recipe="hash"),
+    Neighbour("python-redis-lock", python("python_redis_lock.py"), "lock:{}", "python-redis-lock", recipe="signal",
               lease_ms=1000),
-    Neighbour("spring", python("spring.py"), "registry:{}", "dialect=spring:registry", recipe="string"),
-    Neighbour("shedlock", python("strings.py", "shedlock"), "job-lock:default:{}", "dialect=shedlock", recipe="string",
-              without_dialect="key_template=job-lock:default:%25s"),
-    Neighbour("rueidislock", python("strings.py", "rueidislock"), "rueidislock:0:{}", "dialect=rueidislock", recipe="string",
-              without_dialect="key_template=rueidislock:0:%25s"),
-    Neighbour("redsync", python("strings.py", "redsync"), "{}", "dialect=redlock", recipe="string",
-              without_dialect="key_template=%25s"),
-    Neighbour("redislock", python("strings.py", "redislock"), "{}", "dialect=redlock", recipe="string",
-              without_dialect="key_template=%25s"),
-    Neighbour("setnx", python("setnx.py"), "{}", "dialect=setnx", recipe="setnx"),
-    Neighbour("set", python("named_set.py"), "{}", "dialect=set", recipe="set", outlives=WAITER),
-    Neighbour("counter", python("counter.py"), "{}", "dialect=counter", recipe="counter", outlives=NONE),
-    Neighbour("tokens", python("tokens.py"), "SEMAPHORE:{}:AVAILABLE", "dialect=tokens", recipe="tokens", outlives=NONE),
-    Neighbour("tokens-3", python("tokens.py"), "SEMAPHORE:{}:AVAILABLE", "dialect=tokens:3", recipe="tokens", permits=3,
+    Neighbour("spring", python("spring.py"), "registry:{}", "spring:registry", recipe="string"),
+    Neighbour("shedlock", python("strings.py", "shedlock"), "job-lock:default:{}", "shedlock", recipe="string"),
+    Neighbour("rueidislock", python("strings.py", "rueidislock"), "rueidislock:0:{}", "rueidislock", recipe="string"),
+    Neighbour("redsync", python("strings.py", "redsync"), "{}", "redlock", recipe="string"),
+    Neighbour("redislock", python("strings.py", "redislock"), "{}", "redlock", recipe="string"),
+    Neighbour("setnx", python("setnx.py"), "{}", "setnx", recipe="setnx"),
+    Neighbour("set", python("named_set.py"), "{}", "set", recipe="set", outlives=WAITER),
+    Neighbour("counter", python("counter.py"), "{}", "counter", recipe="counter", outlives=NONE),
+    Neighbour("tokens", python("tokens.py"), "SEMAPHORE:{}:AVAILABLE", "tokens", recipe="tokens", outlives=NONE),
+    Neighbour("tokens-3", python("tokens.py"), "SEMAPHORE:{}:AVAILABLE", "tokens:3", recipe="tokens", permits=3,
               outlives=NONE),
 ]
 BY_NAME = {neighbour.name: neighbour for neighbour in KNOWN}

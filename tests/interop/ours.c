@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* ours.c - `interop_ours URL NAME`: a process of ours among neighbours. It is told what to do by lines on standard input, and
- * answers each with a line; README.md has the words, which every neighbour speaks too. Uses the public API only. */
+/* ours.c - `interop_ours URL NAME [DIALECT]`: a process of ours among neighbours. It is told what to do by lines on standard input,
+ * and answers each with a line; README.md has the words, which every neighbour speaks too. With a DIALECT it is in the middle of a
+ * move: it takes the lock in that first, and then in the URL's. Uses the public API only. */
 #include <holdfast/holdfast.h>
 #include <holdfast/redis.h>
 
@@ -15,9 +16,9 @@
 #include <unistd.h>
 
 struct actor {
-    const char *url, *name;
+    const char *name, *dialect;
     hf_client *client;
-    hf_lease *lease; /* NULL: nothing is held */
+    hf_lease *old, *lease; /* NULL: nothing is held */
 };
 
 static int64_t now_ns(void)
@@ -68,8 +69,16 @@ static long about(struct actor *actor, const char *verb, const char *what, const
 static bool is_taken(struct actor *actor, int64_t wait_ms)
 {
     hf_error error;
-    if (hf_lock_acquire(actor->client, actor->name, HF_LOCK(.wait_ms = wait_ms), &actor->lease, &error) == HF_OK)
+    hf_status status = HF_OK;
+    if (actor->dialect != NULL)
+        status = hf_lock_acquire(actor->client, actor->name, HF_LOCK(.wait_ms = wait_ms, .dialect = actor->dialect),
+                                 &actor->old, &error);
+    if (status == HF_OK)
+        status = hf_lock_acquire(actor->client, actor->name, HF_LOCK(.wait_ms = wait_ms), &actor->lease, &error);
+    if (status == HF_OK)
         return true;
+    (void)hf_lease_release(actor->old, NULL);
+    actor->old = NULL;
     refuse(&error);
     return false;
 }
@@ -77,11 +86,11 @@ static bool is_taken(struct actor *actor, int64_t wait_ms)
 static bool is_given(struct actor *actor)
 {
     hf_error error;
-    hf_status status = hf_lease_release(actor->lease, &error);
-    actor->lease = NULL;
-    if (status == HF_OK)
+    hf_status status = hf_lease_release(actor->lease, &error), of_old = hf_lease_release(actor->old, status == HF_OK ? &error : NULL);
+    actor->lease = actor->old = NULL;
+    if (status == HF_OK && of_old == HF_OK)
         return true;
-    (void)printf("lost %s %s\n", hf_status_name(status), error.message);
+    (void)printf("lost %s %s\n", hf_status_name(error.status), error.message);
     return false;
 }
 
@@ -195,14 +204,14 @@ int main(int argc, char **argv)
 {
     char line[256];
     hf_error error;
-    if (argc != 3) {
-        (void)fprintf(stderr, "interop_ours URL NAME\n");
+    if (argc != 3 && argc != 4) {
+        (void)fprintf(stderr, "interop_ours URL NAME [DIALECT]\n");
         return 2;
     }
-    struct actor actor = {.url = argv[1], .name = argv[2]};
+    struct actor actor = {.name = argv[2], .dialect = argv[3]};
     (void)signal(SIGPIPE, SIG_IGN);
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
-    if (hf_client_open(actor.url, NULL, &actor.client, &error) != HF_OK) {
+    if (hf_client_open(argv[1], NULL, &actor.client, &error) != HF_OK) {
         refuse(&error);
         return 1;
     }
@@ -210,6 +219,7 @@ int main(int argc, char **argv)
     while (fgets(line, sizeof line, stdin) != NULL)
         obey(&actor, line);
     (void)hf_lease_release(actor.lease, NULL);
+    (void)hf_lease_release(actor.old, NULL);
     (void)hf_client_close(actor.client, NULL);
     return 0;
 }

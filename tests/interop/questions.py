@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""questions.py - count, look and wake: what a lock is for, and how soon who waits is let in."""
+"""questions.py - count, look, move and wake: what a lock is for, and how soon who waits is let in."""
 import asyncio
 from math import ceil
 
-from stage import CREW
+from stage import CREW, CREW_LEASE_MS
 
 PATIENCE_S = 300
 AWAY_US = 3000  # between two sections of a process: now and then nobody of ours waits, and others come in
 NEAR_MS = 2     # what is within this is no slower
+WOKEN_MS = 1000 # who is in no sooner was not woken, nor did it ask: its wait ran out
 
 
 class Outcome:
@@ -72,6 +73,28 @@ async def look(stage, scale):
                    pages=scale.pages, loads=sum(loads))
 
 
+async def move(stage, scale):
+    """The order of deployments of docs/coming-from.md: theirs beside who takes both locks, then those beside who takes ours."""
+    if stage.neighbour.permits > 1:
+        return None
+    size, name, complaints = max(1, scale.crew // 2), "move", []
+    each = ceil(scale.sections / (4 * size))
+    crews = {side: [await stage.actor(side, name, CREW_LEASE_MS) for _ in range(size)] for side in ("theirs", "moving", "moved")}
+    for sides in (("theirs", "moving"), ("moving", "moved")):
+        answers = await all_of(crews[sides[0]] + crews[sides[1]], lambda number: f"count {each} {AWAY_US} {scale.seed * 100 + number}")
+        complaints += wrong(answers, "counted")
+        complaints += [f"two were inside: {answer}" for answer in answers if answer.startswith("counted") and answer.split()[2] != "1"]
+    await stage.dismiss([actor for crew in crews.values() for actor in crew])
+    sections, counted = 4 * each * size, int(stage.redis.get(f"interop:count:{name}") or 0)
+    fences = [int(entry) for entry in stage.redis.lrange(f"interop:log:{name}", 0, -1) if entry != b"-"]
+    if counted != sections:
+        complaints.append(f"{sections - counted} updates lost")
+    if fences != sorted(set(fences)):
+        complaints.append("fences of ours do not rise over the move")
+    return Outcome(f"{sections} sections in two deployments: {sections - counted} updates lost, {len(fences)} fences rise",
+                   complaints, sections=sections, lost=sections - counted)
+
+
 class HandOffs:
     """From one process's release to the entry of another that was waiting by then, by sides."""
 
@@ -107,6 +130,8 @@ async def wake(stage, scale):
     among = found.quantile("theirs", "theirs", 0.5)
     for giver, taker in (("theirs", "ours"), ("ours", "theirs")):
         middle = found.quantile(giver, taker, 0.5)
+        if (middle or 0) > WOKEN_MS:
+            complaints.append(f"{giver} do not wake {taker}: {middle:.0f} ms")
         if scale.judges_time and not (among and middle and middle <= among + NEAR_MS):
             complaints.append(f"{giver} to {taker} is slower than two of theirs among themselves")
     quantiles = {f"{giver}_{taker}_p{int(part * 100)}_ms": found.quantile(giver, taker, part)

@@ -86,12 +86,17 @@ class Stage:
         self.server = Server()
         self.redis = self.server.redis
 
+    def line(self, side, name, lease_ms):
+        """What starts one of: theirs; ours, in their dialect; moving, in theirs and then in our own; moved, in our own alone."""
+        dialect = self.neighbour.dialect
+        if side == "theirs":
+            return self.neighbour.line(self.server.url(f"lease_ms={lease_ms}&permits={self.neighbour.permits}"), name)
+        url = self.server.url(f"lease_ms={lease_ms}" + (f"&dialect={dialect}" if side == "ours" else ""))
+        return [self.ours_program, url, name] + ([dialect] if side == "moving" else [])
+
     async def actor(self, side, name, lease_ms):
-        command, query = self.neighbour.command, f"lease_ms={lease_ms}&permits={self.neighbour.permits}"
-        if side == "ours":
-            command, query = (self.ours_program,), f"lease_ms={lease_ms}&{self.neighbour.query}"
         process = await asyncio.create_subprocess_exec(
-            "setpriv", "--pdeathsig", "KILL", *command[:2], self.server.url(query), name, *command[2:], env=self.environment,
+            "setpriv", "--pdeathsig", "KILL", *self.line(side, name, lease_ms), env=self.environment,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1 << 24)
         actor = Actor(process, side)
         self.actors.append(actor)
