@@ -45,6 +45,8 @@ struct hfi_pool_ops {
     void (*on_message)(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size);
     /* The server has acknowledged the subscription: the first time, and again after every reconnect. */
     void (*subscribed)(void *self, const char *channel, size_t channel_size);
+    /* Nothing is held, so who the primary is may be learned later. NULL: it never is. */
+    bool (*is_idle)(void *self);
     /* hfi_pool_kick was called. */
     void (*kicked)(void *self);
     /* Runs `run(arg)` soon in a thread that may block (name lookup). False: no memory, or no such thread. */

@@ -101,7 +101,7 @@ static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *se
         return status;
     int descriptors = hfi_node_descriptors(&deployment->settings) + 1; /* one of the borrowers */
     if (by_sentinels)
-        descriptors += hfi_topology_sentinel_descriptors(endpoint);
+        descriptors += HFI_SENTINEL_DESCRIPTORS;
     pool->listener = hfi_listener_new(&listener_ops, deployment->clock, (size_t)descriptors);
     if (pool->listener == NULL)
         return fail_memory(error);

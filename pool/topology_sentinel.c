@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DESCRIPTORS 2 /* a lane, a subscriber */
-
 static const char channel[] = "+switch-master";
 
 static struct by_sentinels *all_of(struct hfi_topology *topology)
@@ -118,20 +116,25 @@ static void forked(struct hfi_topology *topology)
     (void)close(all->deployment.hurry_fd);
 }
 
+static void drop(struct sentinel *one)
+{
+    hfi_lane_free(one->lane);
+    hfi_subscribers_free(one->subscribers);
+    hfi_topology_free(one->topology);
+    free(one->said);
+    if (one->peer.deployment != NULL)
+        hfi_peer_done(&one->peer);
+    hfi_endpoint_done(&one->endpoint);
+    *one = (struct sentinel){0};
+}
+
 static void free_all(struct hfi_topology *topology)
 {
     struct by_sentinels *all = all_of(topology);
     hfi_topology_free(all->primary);
-    for (int i = 0; i < all->count; i++) {
-        struct sentinel *one = &all->list[i];
-        hfi_lane_free(one->lane);
-        hfi_subscribers_free(one->subscribers);
-        hfi_topology_free(one->topology);
-        free(one->said);
-        if (one->peer.deployment != NULL)
-            hfi_peer_done(&one->peer);
-        hfi_endpoint_done(&one->endpoint);
-    }
+    for (int i = 0; i < all->count; i++)
+        drop(&all->list[i]);
+    hfi_endpoint_done(&all->endpoint);
     hfi_deployment_done(&all->deployment);
     hfi_mutex_destroy(&all->mutex);
     free(all->service);
@@ -142,22 +145,15 @@ static const struct hfi_topology_kind kind = {
     .free = free_all, .primary = primary, .rate = rate, .report = report, .maintain = maintain, .end = end, .forked = forked};
 
 /* False: no memory or descriptor. */
-static bool add(struct by_sentinels *all, const struct hfi_pool_settings *settings, const struct hfi_host *host)
+static bool make(struct sentinel *one, struct by_sentinels *all, const char *host, int port)
 {
-    struct sentinel *one = &all->list[all->count];
-    const struct hfi_endpoint endpoint = {
-        .scheme = HFI_TCP,
-        .tls = settings->endpoint.tls,
-        .host = host->name,
-        .port = host->port,
-        .user = (char *)(uintptr_t)settings->sentinel_user,
-        .password = (char *)(uintptr_t)settings->sentinel_password,
-    };
+    struct hfi_endpoint endpoint = all->endpoint;
+    endpoint.host = (char *)(uintptr_t)host;
+    endpoint.port = port;
     one->all = all;
     one->index = all->count;
     if (!hfi_endpoint_copy(&one->endpoint, &endpoint))
         return false;
-    all->count++; /* from here on free_all has it */
     const struct hfi_topology_ops own = hfi_by_sentinels_ops(all);
     if (hfi_topology_one_new(&one->endpoint, all->deployment.clock, &own, &one->topology, NULL) != HF_OK)
         return false;
@@ -177,9 +173,17 @@ static bool add(struct by_sentinels *all, const struct hfi_pool_settings *settin
     return hfi_subscribers_want(one->subscribers, channel, sizeof channel - 1);
 }
 
-int hfi_topology_sentinel_descriptors(const struct hfi_endpoint *endpoint)
+int hfi_by_sentinels_add(struct by_sentinels *all, const char *host, int port)
 {
-    return DESCRIPTORS * endpoint->host_count;
+    int index = all->count;
+    if (index == HFI_SENTINELS_MOST)
+        return -1;
+    if (!make(&all->list[index], all, host, port)) {
+        drop(&all->list[index]);
+        return -1;
+    }
+    all->count = all->council.count = index + 1; /* whole, for a fork child */
+    return index;
 }
 
 hf_status hfi_topology_sentinel_new(struct hfi_deployment *deployment, struct hfi_listener *listener,
@@ -211,10 +215,13 @@ hf_status hfi_topology_sentinel_new(struct hfi_deployment *deployment, struct hf
     };
     bool good = hfi_deployment_init(&all->deployment, &theirs);
     all->service = strdup(settings->endpoint.service);
-    good = good && all->service != NULL;
+    const struct hfi_endpoint rights = {.scheme = HFI_TCP,
+                                        .tls = settings->endpoint.tls,
+                                        .user = (char *)(uintptr_t)settings->sentinel_user,
+                                        .password = (char *)(uintptr_t)settings->sentinel_password};
+    good = hfi_endpoint_copy(&all->endpoint, &rights) && good && all->service != NULL;
     for (int i = 0; good && i < settings->endpoint.host_count; i++)
-        good = add(all, settings, &settings->endpoint.hosts[i]);
-    all->council.count = all->count;
+        good = hfi_by_sentinels_add(all, settings->endpoint.hosts[i].name, settings->endpoint.hosts[i].port) >= 0;
     if (good) {
         *topology = &all->topology;
         return HF_OK;

@@ -18,6 +18,8 @@ struct sentinel {
     struct hfi_peer peer;
     struct hfi_lane *lane;
     struct hfi_subscribers *subscribers;
+    bool has_told;    /* its id, or that it has none for us */
+    int listed;       /* so many were there when it was asked for the others; 0: it was not */
     bool is_asked;    /* an answer is owed */
     int64_t asked_ns; /* when it was asked last; 0: never, or it is to be asked now */
     struct hfi_said_replicas *said; /* NULL unless all replicas confirm */
@@ -31,8 +33,9 @@ struct by_sentinels {
     const struct hfi_deployment *served; /* of the servers */
     struct hfi_listener *listener;
     char *service;
-    struct sentinel list[HFI_HOSTS_MOST];
-    int count;
+    struct hfi_endpoint endpoint; /* of each sentinel, but for the host */
+    struct sentinel list[HFI_SENTINELS_MOST];
+    _Atomic(int) count; /* grown by the listener */
 
     struct hfi_council council; /* used by the listener only, like the next four */
     struct hfi_promotable promotable;
@@ -48,11 +51,13 @@ struct by_sentinels {
     hf_error why;
     struct hfi_topology_report report;
 };
-_Static_assert(HFI_HOSTS_MOST <= HFI_SENTINELS_MOST, "the council has room for all");
+_Static_assert(HFI_HOSTS_MOST <= HFI_SENTINELS_MOST, "the URI's have room");
 
 /* topology_sentinel.c: what the topologies of single hosts ask of theirs. */
 struct hfi_topology_ops hfi_by_sentinels_ops(struct by_sentinels *all);
 bool hfi_by_sentinels_all_confirm(const struct by_sentinels *all); /* replicas=all */
+/* One more, with the rights of the others. Returns its index; -1: no memory or descriptor, or there are enough. */
+int hfi_by_sentinels_add(struct by_sentinels *all, const char *host, int port);
 
 /* sentinel_ask.c: the listener's part, before every poll(). */
 void hfi_by_sentinels_ask(struct by_sentinels *all, int64_t now_ns, struct hfi_poll_set *set);
