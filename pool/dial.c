@@ -342,6 +342,12 @@ int64_t hfi_dial_client_id(const struct hfi_dial *dial)
     return dial->handshake.client_id;
 }
 
+void hfi_dial_clock(const struct hfi_dial *dial, int64_t *ahead_ns, int64_t *rtt_ns)
+{
+    *ahead_ns = dial->handshake.ahead_ns;
+    *rtt_ns = dial->handshake.rtt_ns;
+}
+
 const hf_error *hfi_dial_error(const struct hfi_dial *dial)
 {
     return &dial->error;

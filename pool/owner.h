@@ -64,6 +64,7 @@ struct hfi_pool_settings {
     int64_t idle_ms, lifetime_ms; /* HF_OFF: no limit */
     int     replicas;             /* how many confirm a command; 0: none; HF_ALL: those that could be promoted */
     int64_t replicas_ms;          /* how long one confirmation is waited for */
+    int64_t clocks_ms;            /* so far apart the clocks of servers may be */
     size_t  max_value_bytes;
 };
 

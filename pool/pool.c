@@ -258,6 +258,11 @@ bool hfi_pool_report(const struct hfi_pool *pool, struct hfi_topology_report *re
     return hfi_topology_report(pool->deployment.topology, report);
 }
 
+void hfi_pool_ask_clocks(struct hfi_pool *pool)
+{
+    hfi_topology_ask_clocks(pool->deployment.topology);
+}
+
 void hfi_pool_kick(struct hfi_pool *pool)
 {
     hfi_listener_kick_owner(pool->listener);

@@ -60,7 +60,7 @@ static void fail(struct by_sentinels *all, bool no_service)
     hfi_mutex_unlock(&all->mutex);
 }
 
-static void note_report(struct by_sentinels *all)
+void hfi_by_sentinels_report(struct by_sentinels *all)
 {
     const struct hfi_sentinel_says *decided = &all->council.decided;
     struct hfi_topology_report report = {.replicas = hfi_by_sentinels_all_confirm(all) ? all->promotable.needed.count : -1,
@@ -72,13 +72,19 @@ static void note_report(struct by_sentinels *all)
         report.answering += counts && all->council.of[i].testimony == HFI_TESTIMONY_NAMED;
     }
     if (all->council.has_decided)
-        (void)snprintf(report.primary, sizeof report.primary, "%s:%d", decided->primary.host, decided->primary.port);
+        report.primary = decided->primary;
+    report.clocks = all->clocks_said;
     hfi_mutex_lock(&all->mutex);
     all->report = report;
     hfi_mutex_unlock(&all->mutex);
 }
 
 /* ---- who has to confirm ---- */
+
+static void tell_needed(struct by_sentinels *all)
+{
+    all->is_untold = hfi_by_sentinels_all_confirm(all) && !all->ops.needed(all->ops.self, &all->promotable.needed);
+}
 
 /* Another primary is named: what was said of replicas was said of the former one's. */
 static void forget_replicas(struct by_sentinels *all, const struct hfi_named_host *former, int64_t now_ns)
@@ -87,7 +93,7 @@ static void forget_replicas(struct by_sentinels *all, const struct hfi_named_hos
     hfi_promotable_moved(&all->promotable, former);
     for (int i = 0; i < all->count; i++)
         all->list[i].has_said = false;
-    all->is_untold = !all->ops.needed(all->ops.self, &all->promotable.needed);
+    tell_needed(all);
 }
 
 static void judge_replicas(struct by_sentinels *all, int64_t now_ns)
@@ -104,7 +110,7 @@ static void judge_replicas(struct by_sentinels *all, int64_t now_ns)
     }
     known = told > known ? told : known;
     if (hfi_promotable_judge(&all->promotable, said, all->count, known, now_ns) || all->is_untold)
-        all->is_untold = !all->ops.needed(all->ops.self, &all->promotable.needed);
+        tell_needed(all);
 }
 
 static void listed_replicas(struct hfi_command *command)
@@ -118,7 +124,7 @@ static void listed_replicas(struct hfi_command *command)
         one->has_said = hfi_promotable_read(command->reply, one->said);
     one->said->asked_ns = command->outcome == HFI_ANSWERED && is_of_it ? command->stamp_ns : 0;
     judge_replicas(all, hfi_now(all->deployment.clock));
-    note_report(all);
+    hfi_by_sentinels_report(all);
 }
 
 /* ---- who else is there ---- */
@@ -157,7 +163,7 @@ static void listed_others(struct hfi_command *command)
         if (at >= 0)
             *lists |= UINT32_C(1) << at;
     }
-    note_report(all);
+    hfi_by_sentinels_report(all);
 }
 
 /* ---- what they say ---- */
@@ -167,7 +173,7 @@ static void judge(struct by_sentinels *all, int64_t now_ns)
     const struct hfi_named_host former = all->council.decided.primary;
     enum hfi_verdict before = all->verdict, verdict = hfi_council_judge(&all->council, now_ns, &all->judge_ns);
     all->verdict = verdict;
-    if (verdict == HFI_VERDICT_MOVE && hfi_by_sentinels_all_confirm(all))
+    if (verdict == HFI_VERDICT_MOVE)
         forget_replicas(all, &former, now_ns);
     if (verdict == HFI_VERDICT_WAIT || verdict == HFI_VERDICT_KEEP || (verdict == before && verdict != HFI_VERDICT_MOVE))
         return;
@@ -220,7 +226,7 @@ static void answered(struct hfi_command *command)
     one->has_told = one->has_told && answer == HFI_SENTINEL_SAYS; /* another one may come back at this address */
     hfi_lane_flush(one->lane);
     judge(all, now_ns);
-    note_report(all);
+    hfi_by_sentinels_report(all);
 }
 
 static void ask(struct sentinel *one, int64_t now_ns)
@@ -229,7 +235,7 @@ static void ask(struct sentinel *one, int64_t now_ns)
     if (!one->has_told)
         (void)list(one, "MYID", told_id, now_ns); /* in front: by its answer it is known whose the others are */
     one->is_asked = list(one, "MASTER", answered, now_ns);
-    if (one->is_asked && one->said != NULL)
+    if (one->is_asked)
         (void)list(one, "REPLICAS", listed_replicas, now_ns);
     hfi_lane_flush(one->lane);
 }

@@ -47,6 +47,12 @@ bool hfi_topology_report(struct hfi_topology *topology, struct hfi_topology_repo
     return topology->kind->report != NULL && topology->kind->report(topology, report);
 }
 
+void hfi_topology_ask_clocks(struct hfi_topology *topology)
+{
+    if (topology->kind->ask_clocks != NULL)
+        topology->kind->ask_clocks(topology);
+}
+
 void hfi_topology_maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set)
 {
     if (topology->kind->maintain != NULL)

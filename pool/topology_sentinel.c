@@ -2,6 +2,7 @@
 /* topology_sentinel.c - see topology_sentinel.h. sentinel.c decides; here are the connections. */
 #include "pool/topology_sentinel.h"
 #include "base/descriptor.h"
+#include "pool/dial.h"
 #include "pool/lane_private.h"
 #include "pool/listener.h"
 #include "pool/subscribe.h"
@@ -53,8 +54,16 @@ static void on_switch(void *self, const char *name, size_t name_size, const char
     hfi_by_sentinels_doubt(all); /* the message has no epoch */
 }
 
+static void ask_clocks(struct hfi_topology *topology)
+{
+    struct by_sentinels *all = all_of(topology);
+    atomic_store(&all->wants_clocks, true);
+    hfi_listener_kick(all->listener);
+}
+
 static void maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set)
 {
+    hfi_by_sentinels_watch_clocks(all_of(topology), now_ns, set);
     hfi_by_sentinels_ask(all_of(topology), now_ns, set);
 }
 
@@ -99,6 +108,7 @@ static bool report(struct hfi_topology *topology, struct hfi_topology_report *re
 static void end(struct hfi_topology *topology)
 {
     struct by_sentinels *all = all_of(topology);
+    hfi_clocks_end(&all->clocks);
     for (int i = 0; i < all->count; i++) {
         hfi_lane_half_close(all->list[i].lane);
         hfi_subscribers_end(all->list[i].subscribers);
@@ -113,6 +123,7 @@ static void forked(struct hfi_topology *topology)
         hfi_lane_forked(all->list[i].lane);
         hfi_subscribers_forked(all->list[i].subscribers);
     }
+    hfi_dial_forked(all->clocks.dial);
     (void)close(all->deployment.hurry_fd);
 }
 
@@ -142,7 +153,8 @@ static void free_all(struct hfi_topology *topology)
 }
 
 static const struct hfi_topology_kind kind = {
-    .free = free_all, .primary = primary, .rate = rate, .report = report, .maintain = maintain, .end = end, .forked = forked};
+    .free = free_all, .primary = primary, .rate = rate, .report = report, .ask_clocks = ask_clocks, .maintain = maintain, .end = end,
+    .forked = forked};
 
 /* False: no memory or descriptor. */
 static bool make(struct sentinel *one, struct by_sentinels *all, const char *host, int port)
@@ -161,9 +173,8 @@ static bool make(struct sentinel *one, struct by_sentinels *all, const char *hos
     one->peer.is_sentinel = true;
     one->lane = hfi_lane_new(&one->peer, all->listener, HFI_SENTINEL_LANE, one->index);
     one->subscribers = hfi_subscribers_new(&one->peer, all->listener, 1);
-    if (one->lane == NULL || one->subscribers == NULL)
-        return false;
-    if (hfi_by_sentinels_all_confirm(all) && (one->said = calloc(1, sizeof *one->said)) == NULL)
+    one->said = calloc(1, sizeof *one->said);
+    if (one->lane == NULL || one->subscribers == NULL || one->said == NULL)
         return false;
     one->lane->subscribers = one->subscribers;
     one->lane->renewals = one->lane;
@@ -197,7 +208,8 @@ hf_status hfi_topology_sentinel_new(struct hfi_deployment *deployment, struct hf
     hfi_topology_init(&all->topology, &kind);
     hfi_mutex_init(&all->mutex, HFI_RANK_MIDDLE); /* the primary's own topology has one below it */
     all->ops = *ops;
-    all->served = deployment;
+    all->served = all->clocks.deployment = deployment;
+    all->clocks_ns = settings->replicas == HF_ALL ? 0 : HFI_NEVER;
     all->promotable.needed.until_ns = HFI_NEVER;
     all->listener = listener;
     all->judge_ns = HFI_NEVER;

@@ -7,7 +7,7 @@
 #include "pool/sentinel.h"
 #include "pool/topology.h"
 
-#define HFI_SENTINEL_DESCRIPTORS (2 * HFI_SENTINELS_MOST) /* that it has the listener wait for: a lane's, a subscriber's of each */
+#define HFI_SENTINEL_DESCRIPTORS (2 * HFI_SENTINELS_MOST + 1) /* that the listener waits for: two of each, a clock's */
 
 struct hfi_deployment;
 struct hfi_listener;
