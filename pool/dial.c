@@ -353,10 +353,10 @@ const hf_error *hfi_dial_error(const struct hfi_dial *dial)
     return &dial->error;
 }
 
-hf_status hfi_dial_now(struct hfi_peer *peer, int64_t until_ns, int *fd, hf_error *error)
+hf_status hfi_dial_now(struct hfi_peer *peer, int64_t until_ns, struct hfi_connection *connection, hf_error *error)
 {
     struct hfi_deployment *deployment = peer->deployment;
-    *fd = -1;
+    *connection = HFI_NO_CONNECTION;
     struct hfi_dial *dial = hfi_dial_begin(peer, HFI_DIAL_BORROWER, -1, until_ns);
     if (dial == NULL)
         return hfi_fail(error, HF_NOMEM, NULL, "no memory to connect to %s", peer->name);
@@ -372,7 +372,7 @@ hf_status hfi_dial_now(struct hfi_peer *peer, int64_t until_ns, int *fd, hf_erro
     }
     hf_status status = HF_OK;
     if (state == HFI_DIAL_UP) {
-        *fd = hfi_dial_take(dial).fd;
+        *connection = hfi_dial_take(dial);
     } else {
         status = dial->error.status;
         if (error != NULL)

@@ -32,8 +32,8 @@ const hf_error *hfi_dial_error(const struct hfi_dial *dial);           /* FAILED
 void hfi_dial_end(struct hfi_dial **dial);
 void hfi_dial_forked(const struct hfi_dial *dial); /* in a fork child: closes, frees nothing; NULL is a no-op */
 
-/* The whole dial, for a caller that may block. *fd: a non-blocking, CLOEXEC socket for a borrower. HF_OK, UNAVAILABLE,
+/* The whole dial, for a caller that may block. *connection: a borrower's, with a CLOEXEC socket. HF_OK, UNAVAILABLE,
  * DENIED, PROTOCOL, INVALID, NOMEM. */
-hf_status hfi_dial_now(struct hfi_peer *peer, int64_t until_ns, int *fd, hf_error *error);
+hf_status hfi_dial_now(struct hfi_peer *peer, int64_t until_ns, struct hfi_connection *connection, hf_error *error);
 
 #endif
