@@ -21,9 +21,9 @@ function(strip source out)
     set(${out} "${source}" PARENT_SCOPE)
 endfunction()
 
-# Each piece stands in the library once, in one text, for all scripts that have it: a script is a list of places there.
+# Each piece stands in the library once, in one text, for all scripts that have it: a script is a list of such places.
 set(text "")
-set(placed "")
+set(places "{0, 0}")
 function(place piece)
     strip("${piece}" piece)
     string(LENGTH "${piece}" size)
@@ -37,9 +37,14 @@ function(place piece)
     endif()
     string(APPEND source "${piece}")
     set(source "${source}" PARENT_SCOPE)
+    list(FIND places "{${from}, ${size}}" number)
+    if(number EQUAL -1)
+        list(LENGTH places number)
+        set(places "${places};{${from}, ${size}}" PARENT_SCOPE)
+    endif()
     math(EXPR count "${count} + 1")
     set(count ${count} PARENT_SCOPE)
-    set(pieces "${pieces}{${from}, ${size}}, " PARENT_SCOPE)
+    set(pieces "${pieces}${number}, " PARENT_SCOPE)
 endfunction()
 
 # The pieces of a file in their order. What it includes, and it has not been included yet, goes before what follows.
@@ -79,7 +84,7 @@ macro(add_script file clock_file words variable other by_key)
         set(most ${count})
     endif()
     string(APPEND structs
-        "${words}const struct hfi_script ${variable} = {\"${name}\", \"${sha1}\", text, ${size}, {${pieces}}, ${other}, ${by_key}};\n")
+        "${words}const struct hfi_script ${variable} = {\"${name}\", &text, ${other}, ${size}, ${by_key}, {${pieces}}, \"${sha1}\"};\n")
 endmacro()
 
 # A script that asks for the time is made twice: with clock.lua, and with clock_by_key.lua. Each is the other's `other`.
@@ -108,10 +113,14 @@ list(SORT declared)
 if(NOT declared STREQUAL made)
     message(FATAL_ERROR "core/protocol/scripts.h declares ${declared}; core/scripts has ${made}")
 endif()
+list(LENGTH places number_of_places)
+string(REPLACE ";" ", " places "${places}")
 string(HEX "${text}" hex)
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
 string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)"
     "    \\1\n" bytes "${bytes}")
 file(WRITE ${OUT} "/* Made from core/scripts by the build. */\n#include \"core/protocol/scripts.h\"\n\n#include <stddef.h>\n\n"
     "_Static_assert(HFI_SCRIPT_PIECES >= ${most}, \"a script has more pieces\");\n\n"
-    "static const char text[] = {\n${bytes}0};\n\n${structs}")
+    "_Static_assert(${number_of_places} <= 255, \"their numbers are bytes\");\n\n"
+    "static const char bytes[] = {\n${bytes}0};\n\nstatic const struct hfi_piece pieces[] = {${places}};\n\n"
+    "static const struct hfi_script_text text = {bytes, pieces};\n\n${structs}")

@@ -8,9 +8,10 @@
 
 char *hfi_script_copy(const struct hfi_script *script, char *to)
 {
-    for (int i = 0; i < HFI_SCRIPT_PIECES && script->pieces[i].size > 0; i++) {
-        memcpy(to, script->text + script->pieces[i].from, script->pieces[i].size);
-        to += script->pieces[i].size;
+    for (int i = 0; i < HFI_SCRIPT_PIECES && script->pieces[i] > 0; i++) {
+        const struct hfi_piece *piece = &script->text->pieces[script->pieces[i]];
+        memcpy(to, script->text->bytes + piece->from, piece->size);
+        to += piece->size;
     }
     return to;
 }

@@ -9,18 +9,24 @@
 
 #define HFI_SCRIPT_PIECES 12
 
-/* The source is the concatenation of its pieces, which are places in a text that all scripts share. Those that it lacks have
- * no size. */
+struct hfi_piece {
+    uint16_t from, size;
+};
+
+/* All scripts together: their pieces are places in one text. The first one is empty. */
+struct hfi_script_text {
+    const char *bytes;
+    const struct hfi_piece *pieces;
+};
+
 struct hfi_script {
     const char *name;
-    char        sha1[41]; /* hex digits, of the whole source */
-    const char *text;
-    uint32_t    size;
-    struct {
-        uint16_t from, size;
-    } pieces[HFI_SCRIPT_PIECES];
+    const struct hfi_script_text *text;
     const struct hfi_script *other; /* the same with the other clock; NULL: it asks for no time */
-    bool by_key; /* its clock is a key, for servers that refuse TIME in scripts */
+    uint16_t size;
+    bool     by_key;   /* its clock is a key, for servers that refuse TIME in scripts */
+    uint8_t  pieces[HFI_SCRIPT_PIECES]; /* their numbers; one after the other they are the source; 0: no more */
+    char     sha1[41]; /* hex digits, of the source */
 };
 
 char *hfi_script_copy(const struct hfi_script *script, char *to); /* copies `size` bytes, returns their end */

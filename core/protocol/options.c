@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define TLS_CONNECT_MS 5000 /* default of connect_ms where hands are shaken */
+#define TLS_LANES      1    /* default of lanes: a record costs each side more than it costs threads to share one (bench tls) */
 
 hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, const char *what, hf_error *error)
 {
@@ -117,6 +118,8 @@ HFI_RARE hf_status hfi_tls_options_check(hf_client_options *o, bool tls, hf_erro
         o->tls_min = "1.2";
     if (o->connect_ms == 0)
         o->connect_ms = TLS_CONNECT_MS;
+    if (o->lanes == 0)
+        o->lanes = TLS_LANES;
     if (!is_one_of(o->tls_verify, "full", "ca", "none"))
         return hfi_fail(error, HF_INVALID, "", "tls_verify must be \"full\", \"ca\" or \"none\"");
     if (!is_one_of(o->tls_min, "1.2", "1.3", "1.3"))

@@ -230,6 +230,18 @@ static void a_clients_defaults_are_those_of_the_header(void **state)
     assert_string_equal(options.keyspace_events, "auto");
 }
 
+static void over_tls_hands_take_longer_and_one_lane_is_enough(void **state)
+{
+    (void)state;
+    hf_client_options left = {.size = sizeof left}, given = {.size = sizeof given, .connect_ms = 100, .lanes = 3};
+    assert_int_equal(hfi_tls_options_check(&left, true, NULL), HF_OK);
+    assert_int_equal(left.connect_ms, 5000);
+    assert_int_equal(left.lanes, 1);
+    assert_int_equal(hfi_tls_options_check(&given, true, NULL), HF_OK);
+    assert_int_equal(given.connect_ms, 100);
+    assert_int_equal(given.lanes, 3);
+}
+
 static void what_has_bounds_or_a_default_stands_where_it_is_checked(void **state)
 {
     (void)state;
@@ -426,6 +438,7 @@ int main(void)
         cmocka_unit_test(a_signal_needs_a_handler),
         cmocka_unit_test(a_label_has_its_length),
         cmocka_unit_test(a_clients_defaults_are_those_of_the_header),
+        cmocka_unit_test(over_tls_hands_take_longer_and_one_lane_is_enough),
         cmocka_unit_test(what_has_bounds_or_a_default_stands_where_it_is_checked),
         cmocka_unit_test(a_clients_wrong_options_are_named),
         cmocka_unit_test(a_fetchs_wrong_options_are_named),
