@@ -253,14 +253,9 @@ void hfi_pool_server(const struct hfi_pool *pool, struct hfi_server *server)
     hfi_peer_server(&pool->node->peer, server);
 }
 
-bool hfi_pool_report(const struct hfi_pool *pool, struct hfi_topology_report *report)
+bool hfi_pool_report(const struct hfi_pool *pool, bool asks_clocks, struct hfi_topology_report *report)
 {
-    return hfi_topology_report(pool->deployment.topology, report);
-}
-
-void hfi_pool_ask_clocks(struct hfi_pool *pool)
-{
-    hfi_topology_ask_clocks(pool->deployment.topology);
+    return hfi_topology_report(pool->deployment.topology, asks_clocks, report);
 }
 
 void hfi_pool_kick(struct hfi_pool *pool)

@@ -62,8 +62,7 @@ struct hfi_topology_kind {
     void (*free)(struct hfi_topology *topology);
     enum hfi_where (*primary)(struct hfi_topology *topology, struct hfi_addresses *addresses, hf_error *error);
     void (*rate)(struct hfi_topology *topology, const struct hfi_address *address, bool good);
-    bool (*report)(struct hfi_topology *topology, struct hfi_topology_report *report); /* NULL: there is nothing to tell */
-    void (*ask_clocks)(struct hfi_topology *topology); /* as `report` */
+    bool (*report)(struct hfi_topology *topology, bool asks_clocks, struct hfi_topology_report *report); /* NULL: nothing to tell */
     /* The listener's part, before every poll(), and in the listener's last moments. NULL: it has none. */
     void (*maintain)(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set);
     void (*end)(struct hfi_topology *topology);
@@ -87,8 +86,8 @@ void hfi_topology_rate(struct hfi_topology *topology, const struct hfi_address *
 /* As hfi_topology_primary, but waits for the first answer until until_ns, or until it is hurried. */
 enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns, struct hfi_addresses *addresses,
                                  hf_error *error);
-bool hfi_topology_report(struct hfi_topology *topology, struct hfi_topology_report *report); /* false: one server, always the same */
-void hfi_topology_ask_clocks(struct hfi_topology *topology); /* a round is due now; `report` tells when it is over */
+/* False: one server, always the same. asks_clocks: a round is due now; a later report tells when it is over. */
+bool hfi_topology_report(struct hfi_topology *topology, bool asks_clocks, struct hfi_topology_report *report);
 void hfi_topology_hurry(struct hfi_topology *topology); /* ends present and future waits */
 void hfi_topology_maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set);
 void hfi_topology_end(struct hfi_topology *topology);

@@ -54,13 +54,6 @@ static void on_switch(void *self, const char *name, size_t name_size, const char
     hfi_by_sentinels_doubt(all); /* the message has no epoch */
 }
 
-static void ask_clocks(struct hfi_topology *topology)
-{
-    struct by_sentinels *all = all_of(topology);
-    atomic_store(&all->wants_clocks, true);
-    hfi_listener_kick(all->listener);
-}
-
 static void maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set)
 {
     hfi_by_sentinels_watch_clocks(all_of(topology), now_ns, set);
@@ -96,9 +89,13 @@ static void rate(struct hfi_topology *topology, const struct hfi_address *addres
         hfi_by_sentinels_doubt(all);
 }
 
-static bool report(struct hfi_topology *topology, struct hfi_topology_report *report)
+static bool report(struct hfi_topology *topology, bool asks_clocks, struct hfi_topology_report *report)
 {
     struct by_sentinels *all = all_of(topology);
+    if (asks_clocks) {
+        atomic_store(&all->wants_clocks, true);
+        hfi_listener_kick(all->listener);
+    }
     hfi_mutex_lock(&all->mutex);
     *report = all->report;
     hfi_mutex_unlock(&all->mutex);
@@ -153,7 +150,7 @@ static void free_all(struct hfi_topology *topology)
 }
 
 static const struct hfi_topology_kind kind = {
-    .free = free_all, .primary = primary, .rate = rate, .report = report, .ask_clocks = ask_clocks, .maintain = maintain, .end = end,
+    .free = free_all, .primary = primary, .rate = rate, .report = report, .maintain = maintain, .end = end,
     .forked = forked};
 
 /* False: no memory or descriptor. */

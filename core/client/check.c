@@ -217,19 +217,16 @@ static void check_events(struct check *check)
 }
 
 /* The end of a key is a date there: a replica that is ahead frees what is held as soon as it is promoted. */
-static void check_clocks(struct check *check, const struct hfi_clock_report *before)
+static void check_clocks(struct check *check, int round)
 {
     const hf_client *client = check->client;
     struct hfi_topology_report report;
     const struct hfi_clock_report *clocks = &report.clocks;
     int64_t now = hfi_now(client->clock), until = hfi_after_ms(now, client->command_ms);
-    hfi_pool_ask_clocks(client->pool);
-    for (; hfi_pool_report(client->pool, &report) && clocks->round == before->round && now < until; now = hfi_now(client->clock))
+    for (; hfi_pool_report(client->pool, false, &report) && clocks->round == round && now < until; now = hfi_now(client->clock))
         pause_for(now);
-    bool is_fine = clocks->answered == clocks->servers;
-    if (clocks->round == before->round)
-        find(check, HF_LOG_WARNING, "can its replicas be reached from here?", "the clocks of the servers cannot be compared");
-    else if (clocks->apart_ms > client->mutex_rules.guard_ms / 2)
+    bool is_fine = clocks->answered > 0 && clocks->answered == clocks->servers && clocks->round != round;
+    if (clocks->apart_ms > client->mutex_rules.guard_ms / 2)
         find(check, HF_LOG_WARNING, "set both by NTP", HFI_CLOCKS_APART, clocks->ahead.host, clocks->ahead.port, clocks->apart_ms,
              clocks->behind.host, clocks->behind.port);
     else
@@ -244,13 +241,13 @@ static void check_failover(struct check *check)
     struct hfi_topology_report report;
     int64_t longest_ms = client->max_lease_ms > 0 ? client->max_lease_ms : client->lease_ms;
     int64_t quarantine_ms = SECOND_LIFE_MS + longest_ms + client->mutex_rules.guard_ms;
-    if (!hfi_pool_report(client->pool, &report))
+    if (!hfi_pool_report(client->pool, true, &report))
         return;
     find(check, report.answering < report.sentinels ? HF_LOG_WARNING : HF_LOG_INFO,
          report.answering < report.sentinels ? "start the others, or name those that are there" : "",
          "%d of %d sentinels answer; primary %s:%d, epoch %" PRIu64, report.answering, report.sentinels, report.primary.host,
          report.primary.port, report.epoch);
-    check_clocks(check, &report.clocks);
+    check_clocks(check, report.clocks.round);
     if (client->replicas == HF_ALL && report.replicas == 0)
         find(check, HF_LOG_ERROR, "start replicas", "replicas=all, and there is none that could be promoted: nothing is granted");
     else if (client->replicas == HF_ALL && report.down_after_ms > 0 && client->lease_ms < 4 * (report.down_after_ms + 2000))

@@ -242,7 +242,7 @@ static void dump_lock(struct hfi_lock *lock, void *arg)
 static void dump_promises(const hf_client *client, FILE *out)
 {
     struct hfi_topology_report report;
-    if (hfi_pool_report(client->pool, &report)) {
+    if (hfi_pool_report(client->pool, false, &report)) {
         const char *host = report.primary.host;
         fprintf(out, "primary %s:%d of epoch %" PRIu64 ", by %d of %d sentinels", host[0] != 0 ? host : "not named", report.primary.port,
                 report.epoch, report.answering, report.sentinels);

@@ -4,13 +4,19 @@
 #include "tests/support/child.h"
 #include "tests/torture/ledger.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,22 +32,36 @@ _Noreturn static void give_up(const char *what)
 
 /* ---- who is connected ---- */
 
-/* The inodes of established connections to this port of this machine. */
+/* The inodes of established connections to this port of this machine. (/proc/net/tcp says it too, but takes 15 ms.) */
 static int established(int port, unsigned long *inodes)
 {
-    char line[512];
+    static int diagnosis = -1;
+    struct {
+        struct nlmsghdr head;
+        struct inet_diag_req_v2 wish;
+    } question = {{.nlmsg_len = sizeof question, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+                  {.sdiag_family = AF_INET, .sdiag_protocol = IPPROTO_TCP, .idiag_states = 1 << TCP_ESTABLISHED}};
+    _Alignas(struct nlmsghdr) char answer[32768];
     int count = 0;
-    FILE *table = fopen("/proc/net/tcp", "re");
-    if (table == NULL)
-        give_up("/proc/net/tcp");
-    while (count < SOCKETS_MOST && fgets(line, sizeof line, table) != NULL) {
-        unsigned remote, state;
-        if (sscanf(line, " %*d: %*8[0-9A-F]:%*4[0-9A-F] %*8[0-9A-F]:%4x %2x %*s %*s %*s %*s %*s %lu", &remote, &state,
-                   &inodes[count]) == 3 && (int)remote == port && state == 1)
-            count++;
+    if (diagnosis < 0 && (diagnosis = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)) < 0)
+        give_up("witness: NETLINK_SOCK_DIAG");
+    if (send(diagnosis, &question, sizeof question, 0) != sizeof question)
+        give_up("witness: NETLINK_SOCK_DIAG");
+    for (;;) {
+        ssize_t got = recv(diagnosis, answer, sizeof answer, 0);
+        if (got <= 0)
+            give_up("witness: NETLINK_SOCK_DIAG");
+        size_t left = (size_t)got;
+        for (const struct nlmsghdr *at = (const void *)answer; NLMSG_OK(at, left); at = NLMSG_NEXT(at, left)) {
+            const struct inet_diag_msg *one = NLMSG_DATA(at);
+            if (at->nlmsg_type == NLMSG_DONE)
+                return count;
+            if (at->nlmsg_type == NLMSG_ERROR)
+                give_up("witness: NETLINK_SOCK_DIAG");
+            if (ntohs(one->id.idiag_dport) == port && count < SOCKETS_MOST)
+                inodes[count++] = one->idiag_inode;
+        }
     }
-    (void)fclose(table);
-    return count;
 }
 
 static bool has_one_of(pid_t pid, const unsigned long *inodes, int count)
