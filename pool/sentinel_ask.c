@@ -248,7 +248,7 @@ static int64_t pause_ns(const struct by_sentinels *all, int64_t now_ns)
     if (hfi_by_sentinels_all_confirm(all))
         return matters ? HASTY_NS : ASK_NS;
     const struct hfi_pool_ops *ops = &all->served->ops;
-    bool is_idle = all->council.has_decided && ops->is_idle != NULL && ops->is_idle(all->served->self);
+    bool is_idle = all->council.has_decided && !atomic_load(&all->wants_clocks) && ops->is_idle != NULL && ops->is_idle(all->served->self);
     return is_idle ? IDLE_NS : ASK_NS;
 }
 

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define ASK_AGAIN_NS   (20 * HFI_MS)
+#define ROUND_MS       5000 /* so long clocks are waited for: who does not answer takes connect_ms */
 #define SECOND_LIFE_MS 20000 /* so long may a former primary take writes that are lost */
 #define WAYS           2
 
@@ -222,7 +223,7 @@ static void check_clocks(struct check *check, int round)
     const hf_client *client = check->client;
     struct hfi_topology_report report;
     const struct hfi_clock_report *clocks = &report.clocks;
-    int64_t now = hfi_now(client->clock), until = hfi_after_ms(now, client->command_ms);
+    int64_t now = hfi_now(client->clock), until = hfi_after_ms(now, ROUND_MS);
     for (; hfi_pool_report(client->pool, false, &report) && clocks->round == round && now < until; now = hfi_now(client->clock))
         pause_for(now);
     bool is_fine = clocks->answered > 0 && clocks->answered == clocks->servers && clocks->round != round;

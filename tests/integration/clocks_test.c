@@ -43,6 +43,8 @@ static bool seek(const hf_finding *finding, void *arg)
 {
     struct sought *sought = arg;
     bool is_it = finding->level == sought->level && strstr(finding->what, sought->words) != NULL;
+    if (!is_it && strstr(finding->what, "clock") != NULL)
+        print_message("             but: %s\n", finding->what);
     atomic_store(&sought->found, is_it || atomic_load(&sought->found));
     return !is_it;
 }
