@@ -20,6 +20,8 @@ struct sim_grant {
     int64_t fence;
     int64_t
         at_server; /* when the server gave it to the holder's process; a local pass does not change it */
+    int reign;     /* of the server that gave it: how many others had been made the primary before */
+    int heard;     /* the newest reign that its holder has had the time to learn of */
     bool shared;   /* beside others that are */
     bool valid;    /* when last looked */
     bool released; /* its owner has called release */
@@ -49,6 +51,9 @@ struct sim_oracle {
     int64_t broken[SIM_NAMES_MOST]; /* by an operator; -1: never */
     int64_t asked[SIM_ASKERS_MOST][SIM_NAMES_MOST]; /* the time until which its acquires so far would last at the
                                                      * promised rate */
+    int reign;     /* now */
+    bool lossless; /* no takeover loses a lease, so none excuses anything */
+    int64_t apart; /* fences by two servers have an order if they are so far apart in time */
     int strict; /* of so many names a loss of data excuses nothing */
     uint64_t losses, overlaps_excused, passed_excused;
     int64_t longest_gap;
@@ -60,6 +65,12 @@ void sim_oracle_begin(struct sim_oracle *oracle, void (*violated)(const char *wh
 int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server);
 /* The same to one that shares it: others may, and the order of their fences among each other is nothing. */
 int sim_oracle_granted_shared(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server);
+/* By a server of another reign than the first one. */
+int sim_oracle_granted_in(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server, bool shared, int reign);
+/* Another server is the primary from now on; without `lossless` it need not know what the former one has given. */
+void sim_oracle_taken_over(struct sim_oracle *oracle);
+/* The holder has met the server of this reign, and had the time to ask it for the lease. */
+void sim_oracle_heard(struct sim_oracle *oracle, int grant, int reign);
 /* It is shared from now on. */
 void sim_oracle_downgraded(struct sim_oracle *oracle, int grant);
 /* What hf_lease_is_valid says of it now. */

@@ -5,6 +5,7 @@
 #include "core/protocol/scripts.h"
 #include "core/protocol/token.h"
 #include "tests/sim/history.h"
+#include "tests/sim/hosts.h"
 #include "tests/sim/pool_inside.h"
 
 #include <math.h>
@@ -23,6 +24,7 @@ static struct {
     char token[160];
     int name;
     int64_t owned_at, queued_at;
+    int reign; /* of the server that gave it the key */
     int64_t owned_first; /* after a loss of data a hand-off can give it the key once more; -1: it had no key yet */
     int64_t ticket; /* SIM_NO_TICKET: it was never in the queue */
     int64_t first_ticket; /* a question that came twice, without one, may have got another */
@@ -67,7 +69,7 @@ static double end_of(const char *token, int lock)
 {
     char key[64];
     sim_tokens_key(key, sizeof key, "held", lock);
-    return sim_keyspace_score(&sim_server.keys, key, token);
+    return sim_keyspace_score(&sim_server->keys, key, token);
 }
 
 static bool has_end(const char *token, int lock)
@@ -79,13 +81,13 @@ static const char *value_of(int lock)
 {
     char key[32];
     (void)snprintf(key, sizeof key, "hf:{n%d}", lock);
-    return sim_keyspace_string(&sim_server.keys, key);
+    return sim_keyspace_string(&sim_server->keys, key);
 }
 
 bool sim_tokens_reads(const char *token, int lock)
 {
     const char *there = value_of(lock);
-    return there != NULL && strcmp(there, SHARED) == 0 && end_of(token, lock) >= (double)sim_server.keys.now_us;
+    return there != NULL && strcmp(there, SHARED) == 0 && end_of(token, lock) >= (double)sim_server->keys.now_us;
 }
 
 struct readers {
@@ -114,7 +116,7 @@ const char *sim_tokens_holder(int lock)
     readers = (struct readers){.lock = lock};
     (void)snprintf(readers.token, sizeof readers.token, "%s", SHARED);
     sim_tokens_key(key, sizeof key, "held", lock);
-    sim_keyspace_members(&sim_server.keys, key, look_at_reader, &readers);
+    sim_keyspace_members(&sim_server->keys, key, look_at_reader, &readers);
     return readers.token;
 }
 
@@ -139,6 +141,7 @@ static uint64_t arrival_of(const char *token, int name)
     arrivals[arrival_count].owned_at = sim.now;
     arrivals[arrival_count].owned_first = -1;
     arrivals[arrival_count].reads = false;
+    arrivals[arrival_count].reign = 0;
     arrivals[arrival_count].ticket = arrivals[arrival_count].first_ticket = SIM_NO_TICKET;
     arrivals[arrival_count].released_at = HFI_NEVER;
     return (uint64_t)arrival_count++;
@@ -147,6 +150,11 @@ static uint64_t arrival_of(const char *token, int name)
 int64_t sim_tokens_owned_at(const char *token, int name)
 {
     return arrivals[arrival_of(token, name)].owned_at;
+}
+
+int sim_tokens_reign(const char *token, int name)
+{
+    return arrivals[arrival_of(token, name)].reign;
 }
 
 int64_t sim_tokens_owned_first(const char *token, int name)
@@ -218,6 +226,7 @@ static bool is_break(int lock, uint64_t arrival)
 static void owns(uint64_t arrival)
 {
     arrivals[arrival].owned_at = sim.now;
+    arrivals[arrival].reign = sim_server->host != NULL ? sim_server->host->reign : 0;
     if (arrivals[arrival].owned_first < 0)
         arrivals[arrival].owned_first = sim.now;
 }
@@ -227,7 +236,7 @@ static void passes_others(int lock, uint64_t arrival)
     look_who_hears(lock);
     if (!is_long)
         sim_oracle_taken(&history.oracle, lock, arrival, arrivals[arrival].ticket,
-                         keys[lock].ended_by_itself && !sim_server.in_script);
+                         keys[lock].ended_by_itself && !sim_server->in_script);
 }
 
 static void lock_taken(int lock, const char *token)
@@ -326,17 +335,22 @@ static bool had_ticket(const char *token, int name, int64_t ticket)
     return false;
 }
 
+static void note_ticket(uint64_t arrival, int64_t ticket)
+{
+    if (arrivals[arrival].first_ticket == SIM_NO_TICKET) {
+        arrivals[arrival].first_ticket = ticket;
+        arrivals[arrival].queued_at = sim.now;
+    }
+    arrivals[arrival].ticket = ticket;
+}
+
 static void queue_changed(int name, const char *key, const char *event, const char *token)
 {
     if (strcmp(event, "zadd") == 0) {
         uint64_t arrival = arrival_of(token, name);
-        int64_t ticket = (int64_t)sim_keyspace_score(&sim_server.keys, key, token);
+        int64_t ticket = (int64_t)sim_keyspace_score(&sim_server->keys, key, token);
         bool is_new = !is_long && !had_ticket(token, name, ticket);
-        if (arrivals[arrival].first_ticket == SIM_NO_TICKET) {
-            arrivals[arrival].first_ticket = ticket;
-            arrivals[arrival].queued_at = sim.now;
-        }
-        arrivals[arrival].ticket = ticket;
+        note_ticket(arrival, ticket);
         if (let_in_count == 0) {
             sim_oracle_queued(&history.oracle, name, arrival, ticket, is_new);
             return;
@@ -370,6 +384,11 @@ static void permits_after_loss(void);
 void sim_tokens_after_loss(void)
 {
     sim_oracle_data_lost(&history.oracle, sim.now);
+    sim_tokens_look_anew();
+}
+
+void sim_tokens_look_anew(void)
+{
     permits_after_loss();
     for (int lock = 0; lock < SIM_LOCKS; lock++) {
         struct queue queue = {.name = lock};
@@ -382,7 +401,7 @@ void sim_tokens_after_loss(void)
         keys[lock].holder = is_token ? (int64_t)arrival_of(there, lock) : -1;
         keys[lock].ended_by_itself = true;
         sim_oracle_flushed(&history.oracle, lock);
-        sim_keyspace_members(&sim_server.keys, queue.key, queued_still, &queue);
+        sim_keyspace_members(&sim_server->keys, queue.key, queued_still, &queue);
     }
 }
 
@@ -393,10 +412,10 @@ static void permits_after_loss(void)
         char member[sizeof arrivals[0].token + 2];
         (void)snprintf(member, sizeof member, "%.159s#1", arrivals[i].token);
         if (arrivals[i].name == SIM_SEMAPHORE)
-            arrivals[i].reads = !isnan(sim_keyspace_score(&sim_server.keys, PERMITS, member));
+            arrivals[i].reads = !isnan(sim_keyspace_score(&sim_server->keys, PERMITS, member));
     }
     sim_oracle_flushed(&history.oracle, SIM_SEMAPHORE);
-    sim_keyspace_members(&sim_server.keys, queue.key, queued_still, &queue);
+    sim_keyspace_members(&sim_server->keys, queue.key, queued_still, &queue);
 }
 
 static void page_stored(int page, const char *value)
@@ -407,10 +426,27 @@ static void page_stored(int page, const char *value)
         sim_oracle_stored(&history.oracle, SIM_LOCKS + page, fence, strtoll(end, NULL, 10));
 }
 
+/* By a server that is not the primary any more, or does not know yet that it is not: it gives to whom it likes, and in no order
+ * that counts. */
+static void changed_elsewhere(const char *event, const char *key, const char *value)
+{
+    int lock = number_behind("hf:{n", key), held = number_behind("hf:held:{n", key), queue = number_behind("hf:queue:{n", key);
+    if (strcmp(key, QUEUE_OF_PERMITS) == 0)
+        queue = SIM_SEMAPHORE;
+    if (queue >= 0 && strcmp(event, "zadd") == 0)
+        note_ticket(arrival_of(value, queue), (int64_t)sim_keyspace_score(&sim_server->keys, key, value));
+    else if (lock >= 0 && strcmp(event, "set") == 0 && strncmp(value, "hf1:", 4) == 0 && strcmp(value, SHARED) != 0)
+        owns(arrival_of(value, lock));
+    else if (held >= 0 && strcmp(event, "zadd") == 0 && !is_revoked(value))
+        owns(arrival_of(value, held));
+}
+
 void sim_key_changed(const char *event, const char *key, const char *value)
 {
     int number;
-    if ((number = number_behind("hf:queue:{n", key)) >= 0)
+    if (sim_server != sim_server_that_counts)
+        changed_elsewhere(event, key, value);
+    else if ((number = number_behind("hf:queue:{n", key)) >= 0)
         queue_changed(number, key, event, value);
     else if (strcmp(key, QUEUE_OF_PERMITS) == 0)
         queue_changed(SIM_SEMAPHORE, key, event, value);
@@ -520,29 +556,29 @@ static void look_at_key(void *arg, const char *key, int64_t expire_ms)
     (void)arg;
     if (strcmp(key, HFI_CLOCK_KEY) == 0)
         return;
-    int64_t left = expire_ms - sim_server.keys.now_us / 1000 - 1; /* a clock of another rate is not even */
+    int64_t left = expire_ms - sim_server->keys.now_us / 1000 - 1; /* a clock of another rate is not even */
     if (expire_ms == 0 && strcmp(key, "hf:fence") != 0 && strcmp(key, "hf:since") != 0)
         sim_oracle_left_behind(&history.oracle, key);
     else if (expire_ms != 0 && !history.clock_goes_back)
-        sim_oracle_lifetime(&history.oracle, key, left, longest_life_ms(key));
+        sim_oracle_lifetime(&history.oracle, key, left, longest_life_ms(key) + history.apart_us / 1000);
 }
 
 void sim_tokens_look_at_keys(void)
 {
-    sim_keyspace_each(&sim_server.keys, look_at_key, NULL);
+    sim_keyspace_each(&sim_server->keys, look_at_key, NULL);
 }
 
 static void look_at_key_left(void *arg, const char *key, int64_t expire_ms)
 {
     (void)arg;
-    if (name_of(key) >= 0 && expire_ms >= sim_server.keys.now_us / 1000)
+    if (name_of(key) >= 0 && expire_ms >= sim_server->keys.now_us / 1000)
         sim_oracle_left_behind(&history.oracle, key);
 }
 
 void sim_tokens_look_at_the_end(void)
 {
-    sim_server.keys.now_us = sim_server_us();
+    sim_server->keys.now_us = sim_server_us();
     sim_tokens_look_at_keys();
     if (sim.failure[0] == 0)
-        sim_keyspace_each(&sim_server.keys, look_at_key_left, NULL);
+        sim_keyspace_each(&sim_server->keys, look_at_key_left, NULL);
 }
