@@ -145,6 +145,8 @@ struct sim_holding *sim_watch_expect(int lock);
 bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease);
 void sim_watch_releases(struct sim_holding *holding);
 void sim_watch_event(hf_lease *lease, const hf_event *event, void *holding);
+/* It begins to ask the server of this reign. */
+void sim_watch_moves(struct sim_process *process, int reign);
 /* It has been connected to the server of this reign for as long as it takes to learn what that one knows of its leases. */
 void sim_watch_has_met(struct sim_process *process, int reign);
 void sim_watch_killed(const struct sim_process *process);

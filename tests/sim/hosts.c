@@ -372,7 +372,6 @@ void sim_hosts_heal(void)
 {
     for (int i = 0; i < SIM_SERVERS; i++) {
         struct sim_host *host = &sim_hosts[i];
-        sim_host_start(host, true);
         if (host->server->frozen_until > sim.now)
             host->server->frozen_until = sim.now;
         host->still_until = 0;

@@ -33,7 +33,7 @@ extern struct sim_host sim_hosts[SIM_SERVERS];
 
 /* Servers of one deployment: their clocks are less than apart_us apart. */
 void sim_hosts_begin(int64_t apart_us);
-void sim_hosts_heal(void); /* from now on none is down, frozen, or far behind */
+void sim_hosts_heal(void); /* from now on none is frozen or far behind; who is down comes back in its time */
 
 /* server.c: one command, one transaction or one script has run; what it has written goes to the replicas. */
 void sim_host_wrote(struct sim_host *host, int count, char *const *keys);

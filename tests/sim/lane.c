@@ -257,6 +257,7 @@ static void note_server(struct hfi_lane *lane)
     pool->is_redirected = false;
     pool->met = lane->wire->epoch;
     lane->up_at = sim.now;
+    sim_watch_moves(sim.self, lane->wire->server->host->reign);
     if (lane->kind == HFI_RESERVED_LANE)
         sim_at(sim.now + MET_NS, sim.self, has_met, lane, sim.now);
     pool->ops.lane_up(pool->self, lane->index);

@@ -42,12 +42,18 @@ static bool is_divided(const struct sim_oracle *oracle, int64_t one, int64_t oth
     return between;
 }
 
-/* Or by two servers, of which the newer one may not have known of the older grant, nor the holder of that one of the newer one. */
+/* The server that the holder relies on: where it is not certain, or another one, the two need not know of each other. */
+static bool ask_one_server(const struct sim_grant *one, const struct sim_grant *other)
+{
+    int least = one->heard > one->reign ? one->heard : one->reign, most = one->moved > least ? one->moved : least;
+    int others = other->heard > other->reign ? other->heard : other->reign;
+    return least == most && others == least && other->moved <= others;
+}
+
 static bool is_excused(const struct sim_oracle *oracle, const struct sim_grant *one, const struct sim_grant *other)
 {
-    const struct sim_grant *older = one->reign < other->reign ? one : other, *newer = older == one ? other : one;
-    bool knows = oracle->lossless || older->reign == newer->reign || older->heard >= newer->reign;
-    return one->name >= oracle->strict && (!knows || is_divided(oracle, one->at_server, other->at_server));
+    bool know = oracle->lossless || ask_one_server(one, other);
+    return one->name >= oracle->strict && (!know || is_divided(oracle, one->at_server, other->at_server));
 }
 
 static void check_alone(struct sim_oracle *oracle, const struct sim_grant *new)
@@ -138,7 +144,13 @@ void sim_oracle_taken_over(struct sim_oracle *oracle)
     oracle->reign++;
 }
 
-/* From now on it has no excuse towards what that server has given since. */
+void sim_oracle_moves(struct sim_oracle *oracle, int grant, int reign)
+{
+    struct sim_grant *one = &oracle->grants[grant];
+    one->moved = reign > one->moved ? reign : one->moved;
+}
+
+/* From now on it has no excuse towards what that server has given, or others have met it with. */
 void sim_oracle_heard(struct sim_oracle *oracle, int grant, int reign)
 {
     struct sim_grant *one = &oracle->grants[grant];
@@ -146,7 +158,7 @@ void sim_oracle_heard(struct sim_oracle *oracle, int grant, int reign)
     for (int i = 0; i < oracle->grant_count && one->valid; i++) {
         const struct sim_grant *other = &oracle->grants[i];
         if (other != one && other->valid && other->name == one->name && !other->void_now && !one->void_now &&
-            !(one->shared && other->shared) && other->reign > one->reign && !is_excused(oracle, one, other))
+            !(one->shared && other->shared) && !is_excused(oracle, one, other))
             violated(oracle, "overlap-ends", "fence %" PRId64 " is valid beside %" PRId64 ", though its holder has met that server",
                      one->fence, other->fence);
     }

@@ -21,7 +21,7 @@ struct sim_grant {
     int64_t
         at_server; /* when the server gave it to the holder's process; a local pass does not change it */
     int reign;     /* of the server that gave it: how many others had been made the primary before */
-    int heard;     /* the newest reign that its holder has had the time to learn of */
+    int moved, heard; /* the newest reign that its holder has asked, and that it has had the time to learn from */
     bool shared;   /* beside others that are */
     bool valid;    /* when last looked */
     bool released; /* its owner has called release */
@@ -69,7 +69,8 @@ int sim_oracle_granted_shared(struct sim_oracle *oracle, int name, int64_t fence
 int sim_oracle_granted_in(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server, bool shared, int reign);
 /* Another server is the primary from now on; without `lossless` it need not know what the former one has given. */
 void sim_oracle_taken_over(struct sim_oracle *oracle);
-/* The holder has met the server of this reign, and had the time to ask it for the lease. */
+/* The holder begins to ask the server of this reign; it has, and has had the time to learn of its lease. */
+void sim_oracle_moves(struct sim_oracle *oracle, int grant, int reign);
 void sim_oracle_heard(struct sim_oracle *oracle, int grant, int reign);
 /* It is shared from now on. */
 void sim_oracle_downgraded(struct sim_oracle *oracle, int grant);

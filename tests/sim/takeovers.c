@@ -95,6 +95,10 @@ static void follows_now(void *what, int64_t number)
 
 static void comes_back(void *what, int64_t keeps_data)
 {
+    if (history.replicas > 0 && takeover.goes_on) { /* else it would be deposed while it runs, of which replicas=N promises nothing */
+        sim_at(soon(10, 50), NULL, comes_back, what, keeps_data);
+        return;
+    }
     /* One that nobody has taken over from has its data: without them all would be gone, whoever had confirmed them. */
     sim_host_start(what, keeps_data != 0 || what == takeover.primary);
     if (what != takeover.primary)
@@ -196,7 +200,7 @@ static void lose_primary(void)
     takeover.goes_on = true;
     if (die == 0) {
         sim_host_crash(host, sim_chance(70));
-        sim_at(sim.now + (patience_ms + sim_between(100, 1500)) * HFI_MS, NULL, comes_back, host, sim_chance(70));
+        sim_at(sim.now + (patience_ms + sim_between(100, 1000)) * HFI_MS, NULL, comes_back, host, sim_chance(70));
         sim_at(sim.now + patience_ms * HFI_MS, NULL, begin, NULL, 0);
     } else if (die == 1) {
         int64_t length_ms = sim_between(history.down_after_ms / 2, history.down_after_ms + history.second_life_ms);

@@ -103,8 +103,10 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     int64_t at_server = (was_had ? sim_tokens_owned_first : sim_tokens_owned_at)(token, holding->lock);
     holding->grant = sim_oracle_granted_in(&history.oracle, holding->lock, hf_lease_fence(lease), at_server, holding->shared,
                                            sim_tokens_reign(token, holding->lock));
-    if (sim.self->met > 0)
+    if (sim.self->moved > 0) {
+        sim_oracle_moves(&history.oracle, holding->grant, sim.self->moved);
         sim_oracle_heard(&history.oracle, holding->grant, sim.self->met);
+    }
     history.grants++;
     sim_say("GRANTED %slock %d, fence %lld, %lld ms", holding->shared ? "to share " : "", holding->lock, (long long)hf_lease_fence(lease),
             (long long)hf_lease_remaining_ms(lease));
@@ -139,6 +141,14 @@ void sim_watch_event(hf_lease *lease, const hf_event *event, void *arg)
         sim_oracle_told_lost(&history.oracle, holding->grant, !holding->released && hf_lease_is_valid(lease));
     else
         sim_oracle_told_other(&history.oracle, holding->grant);
+}
+
+void sim_watch_moves(struct sim_process *process, int reign)
+{
+    process->moved = reign > process->moved ? reign : process->moved;
+    for (int i = 0; i < open_count; i++)
+        if (open_holdings[i]->process == process)
+            sim_oracle_moves(&history.oracle, open_holdings[i]->grant, process->moved);
 }
 
 void sim_watch_has_met(struct sim_process *process, int reign)
