@@ -257,6 +257,7 @@ void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, stru
             (long long)history.guard_ms);
     sim_watch_begin();
     history.oracle.strict = history.quarantine_ms > 0 || history.replicas != 0 ? history.locks : 0;
+    history.oracle.by_several = history.by_sentinels;
     history.oracle.lossless = history.replicas != 0;
     history.oracle.apart = (1000 + history.guard_ms) * HFI_MS;
     sim_permits_begin();

@@ -166,7 +166,8 @@ bool sim_tokens_reads(const char *token, int lock); /* the server has it among t
 /* The value of the lock's key; of readers the token of one, whose process is dead if such a one is there. NULL: none. */
 const char *sim_tokens_holder(int lock);
 int64_t sim_tokens_owned_at(const char *token, int name); /* when the server gave it the key, the last time */
-int sim_tokens_reign(const char *token, int name);  /* of that server: the number of the takeover that made it the primary */
+/* When the block was given to the token that this fence is of, and by the server of which reign. */
+int64_t sim_tokens_given_at(const char *token, int name, int64_t fence, int *reign);
 int64_t sim_tokens_owned_first(const char *token, int name);
 const char *sim_tokens_some(int *name); /* one of those that came last; NULL: none has come */
 /* The time since which this token has the key while another token waits for it; -1: no other token waits. */

@@ -105,7 +105,7 @@ static void check_fence(struct sim_oracle *oracle, const struct sim_grant *new)
  * earlier grant of the same token: after a loss of data a hand-off can give the key to a token once more. */
 static void date_by_block(const struct sim_oracle *oracle, struct sim_grant *new)
 {
-    for (int i = 0; i < oracle->grant_count; i++)
+    for (int i = 0; i < oracle->grant_count && !oracle->by_several; i++)
         if (oracle->grants[i].name == new->name && oracle->grants[i].fence / HFI_FENCE_BLOCK == new->fence / HFI_FENCE_BLOCK) {
             new->at_server = oracle->grants[i].at_server;
             new->reign = oracle->grants[i].reign;

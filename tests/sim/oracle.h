@@ -52,6 +52,7 @@ struct sim_oracle {
     int64_t asked[SIM_ASKERS_MOST][SIM_NAMES_MOST]; /* the time until which its acquires so far would last at the
                                                      * promised rate */
     int reign;     /* now */
+    bool by_several; /* servers: a block of fences alone does not say who gave it */
     bool lossless; /* no takeover loses a lease, so none excuses anything */
     int64_t apart; /* fences by two servers have an order if they are so far apart in time */
     int strict; /* of so many names a loss of data excuses nothing */

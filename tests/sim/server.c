@@ -524,8 +524,10 @@ static void take(struct sim_wire *wire, const struct sim_words *words, const str
     } else {
         run(words, reply);
     }
-    if (!wire->in_multi)
+    if (!wire->in_multi && sim_server->host != NULL) {
+        sim_command_over();
         pass_on(wire);
+    }
 }
 
 /* How many bytes it has taken: less than all where it waits for replicas now. */

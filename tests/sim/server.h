@@ -59,6 +59,7 @@ bool sim_server_is_heard(const char *channel); /* a message there would be count
 /* tokens.c: what the oracle wants to know. */
 void sim_key_changed(const char *event, const char *key, const char *value);
 void sim_script_over(void); /* whatever it has answered */
+void sim_command_over(void); /* or the script, or the transaction, at one of several servers */
 void sim_script_ran(const char *script, const struct sim_words *words);
 
 #endif

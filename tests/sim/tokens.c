@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tokens.c - tokens and keys as the server and the lanes handle them, told to the oracle: order of arrival, the
  * queue, grants, listed releases, lifetimes of keys. */
+#include "core/policy/fence.h"
 #include "core/protocol/key.h"
 #include "core/protocol/scripts.h"
 #include "core/protocol/token.h"
@@ -18,13 +19,18 @@
 #define PERMITS    "hf:sem:{s}"
 #define QUEUE_OF_PERMITS "hf:queue:{s}:hf:sem:{s}"
 #define SHARED     "hf1:shared" /* the value of a lock that readers have */
+#define GIVEN_MOST 4
 #define LATEST     30   /* the last 30 tokens include all that are in use, or just were */
 
 static struct {
     char token[160];
     int name;
     int64_t owned_at, queued_at;
-    int reign; /* of the server that gave it the key */
+    struct given { /* the key, by servers of one deployment: the last few times */
+        int64_t at, from, to; /* the fence counter was so far then, before and after */
+        int reign;
+    } given[GIVEN_MOST];
+    int given_count;
     int64_t owned_first; /* after a loss of data a hand-off can give it the key once more; -1: it had no key yet */
     int64_t ticket; /* SIM_NO_TICKET: it was never in the queue */
     int64_t first_ticket; /* a question that came twice, without one, may have got another */
@@ -33,6 +39,7 @@ static struct {
     bool reads; /* it stands in the readers' key */
 } arrivals[TOKENS]; /* the n-th that the server saw */
 static int arrival_count;
+static bool gave; /* the running command did, to some of them */
 static bool is_long; /* arrivals were forgotten, perhaps with places that they have in a queue: fairness is not watched any more */
 static uint64_t let_in[SIM_QUEUE_MOST]; /* readers, by the running script: to the oracle all of them at once */
 static int let_in_count;
@@ -142,7 +149,7 @@ static uint64_t arrival_of(const char *token, int name)
     arrivals[arrival_count].owned_at = sim.now;
     arrivals[arrival_count].owned_first = -1;
     arrivals[arrival_count].reads = false;
-    arrivals[arrival_count].reign = 0;
+    arrivals[arrival_count].given_count = 0;
     arrivals[arrival_count].ticket = arrivals[arrival_count].first_ticket = SIM_NO_TICKET;
     arrivals[arrival_count].ticket_elsewhere = SIM_NO_TICKET;
     arrivals[arrival_count].released_at = HFI_NEVER;
@@ -154,9 +161,17 @@ int64_t sim_tokens_owned_at(const char *token, int name)
     return arrivals[arrival_of(token, name)].owned_at;
 }
 
-int sim_tokens_reign(const char *token, int name)
+int64_t sim_tokens_given_at(const char *token, int name, int64_t fence, int *reign)
 {
-    return arrivals[arrival_of(token, name)].reign;
+    uint64_t arrival = arrival_of(token, name);
+    const struct given *found = NULL;
+    for (int i = 0; i < arrivals[arrival].given_count; i++) {
+        const struct given *one = &arrivals[arrival].given[i];
+        if (fence >= one->from && fence < one->to + HFI_FENCE_BLOCK)
+            found = one;
+    }
+    *reign = found != NULL ? found->reign : 0;
+    return found != NULL ? found->at : arrivals[arrival].owned_at;
 }
 
 int64_t sim_tokens_owned_first(const char *token, int name)
@@ -225,10 +240,38 @@ static bool is_break(int lock, uint64_t arrival)
     return strncmp(old, new, size + 1) == 0;
 }
 
+static int64_t fence_counter(void)
+{
+    const char *counter = sim_keyspace_string(&sim_server->keys, HFI_FENCE_KEY);
+    return counter != NULL ? strtoll(counter, NULL, 10) : 0;
+}
+
+/* The command that gives it the key also moves the counter, before or after. */
+static void note_given(uint64_t arrival)
+{
+    struct given *given = arrivals[arrival].given;
+    int *count = &arrivals[arrival].given_count;
+    if (*count == GIVEN_MOST)
+        memmove(given, given + 1, (size_t)--*count * sizeof *given);
+    given[(*count)++] = (struct given){.at = sim.now, .from = fence_counter(), .to = INT64_MAX - HFI_FENCE_BLOCK,
+                                       .reign = sim_server->host->reign};
+    gave = true;
+}
+
+void sim_command_over(void)
+{
+    for (int i = 0; i < arrival_count && gave; i++)
+        for (int j = 0; j < arrivals[i].given_count; j++)
+            if (arrivals[i].given[j].at == sim.now && arrivals[i].given[j].reign == sim_server->host->reign)
+                arrivals[i].given[j].to = fence_counter();
+    gave = false;
+}
+
 static void owns(uint64_t arrival)
 {
     arrivals[arrival].owned_at = sim.now;
-    arrivals[arrival].reign = sim_server->host != NULL ? sim_server->host->reign : 0;
+    if (sim_server->host != NULL)
+        note_given(arrival);
     if (arrivals[arrival].owned_first < 0)
         arrivals[arrival].owned_first = sim.now;
 }

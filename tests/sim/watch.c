@@ -101,8 +101,10 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     /* A pending had its fence when it was decided, one of a set when it was its turn: perhaps long ago. */
     bool was_had = holding->kept_since != 0 || holding->in_set;
     int64_t at_server = (was_had ? sim_tokens_owned_first : sim_tokens_owned_at)(token, holding->lock);
-    holding->grant = sim_oracle_granted_in(&history.oracle, holding->lock, hf_lease_fence(lease), at_server, holding->shared,
-                                           sim_tokens_reign(token, holding->lock));
+    int reign = 0;
+    if (history.by_sentinels)
+        at_server = sim_tokens_given_at(token, holding->lock, hf_lease_fence(lease), &reign);
+    holding->grant = sim_oracle_granted_in(&history.oracle, holding->lock, hf_lease_fence(lease), at_server, holding->shared, reign);
     if (sim.self->moved > 0) {
         sim_oracle_moves(&history.oracle, holding->grant, sim.self->moved);
         sim_oracle_heard(&history.oracle, holding->grant, sim.self->met);
