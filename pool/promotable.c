@@ -66,28 +66,59 @@ static const struct hfi_said_replica *find(const struct hfi_said_replicas *said,
     return NULL;
 }
 
-/* By sentinels that have answered lately: none would choose it, and more than half of all would not. *until_ns: then too few of
- * these votes count. */
+static bool is_fresh(int64_t asked_ns, int64_t now_ns)
+{
+    return asked_ns != 0 && now_ns - asked_ns < FRESH_NS;
+}
+
+/* The newest first. Returns how many there are then. */
+static int add_vote(int64_t *asked_ns, int count, int64_t one_ns)
+{
+    int place = count;
+    for (; place > 0 && asked_ns[place - 1] < one_ns; place--)
+        asked_ns[place] = asked_ns[place - 1];
+    asked_ns[place] = one_ns;
+    return count + 1;
+}
+
+/* *until_ns: then too few of these votes count. */
+static bool is_majority(const int64_t *asked_ns, int votes, int known, int64_t *until_ns)
+{
+    if (2 * votes <= known)
+        return false;
+    *until_ns = asked_ns[known / 2] + FRESH_NS;
+    return true;
+}
+
+/* By sentinels that have answered lately: none would choose it, and more than half of all would not. */
 static bool is_voted_out(const struct hfi_said_replicas *const *said, int count, int known, const struct hfi_named_host *at,
                          int64_t now_ns, int64_t *until_ns)
 {
-    int64_t asked_ns[HFI_SENTINELS_MOST]; /* of those that would not, the newest first */
+    int64_t asked_ns[HFI_SENTINELS_MOST]; /* of those that would not */
     int out = 0;
     for (int i = 0; i < count; i++) {
-        if (said[i] == NULL || said[i]->asked_ns == 0 || now_ns - said[i]->asked_ns >= FRESH_NS)
+        if (said[i] == NULL || !is_fresh(said[i]->asked_ns, now_ns))
             continue;
         const struct hfi_said_replica *one = find(said[i], at);
         if (one != NULL && !one->is_out)
             return false;
-        int place = out++;
-        for (; place > 0 && asked_ns[place - 1] < said[i]->asked_ns; place--)
-            asked_ns[place] = asked_ns[place - 1];
-        asked_ns[place] = said[i]->asked_ns;
+        out = add_vote(asked_ns, out, said[i]->asked_ns);
     }
-    if (2 * out <= known)
-        return false;
-    *until_ns = asked_ns[known / 2] + FRESH_NS;
-    return true;
+    return is_majority(asked_ns, out, known, until_ns);
+}
+
+/* Whoever does not reach the sentinels would not learn that it follows by now, and may be promoted again. One that still names
+ * it as the primary cannot choose it. */
+static bool would_be_seen(const struct hfi_said_replicas *const *said, int count, int known, int64_t now_ns, int64_t *until_ns)
+{
+    int64_t asked_ns[HFI_SENTINELS_MOST];
+    int answers = 0;
+    for (int i = 0; i < count; i++) {
+        int64_t one_ns = said[i] == NULL ? 0 : said[i]->asked_ns != 0 ? said[i]->asked_ns : said[i]->named_former_ns;
+        if (is_fresh(one_ns, now_ns))
+            answers = add_vote(asked_ns, answers, one_ns);
+    }
+    return is_majority(asked_ns, answers, known, until_ns);
 }
 
 static bool is_seen_to_follow(const struct hfi_said_replicas *const *said, int count, const struct hfi_named_host *at)
@@ -112,13 +143,14 @@ static bool has(const struct hfi_replicas *replicas, const struct hfi_named_host
 static bool is_left_out(struct hfi_promotable *promotable, const struct hfi_said_replicas *const *said, int count, int known,
                         const struct hfi_named_host *at, int64_t now_ns, int64_t *until_ns)
 {
-    if (promotable->former.port != 0 && hfi_sentinel_is_same(at, &promotable->former)) {
-        if (!is_seen_to_follow(said, count, at))
-            return true;
-        promotable->former.port = 0; /* from now on it is one like the others */
-    }
     int64_t its_until_ns = HFI_NEVER;
-    bool is_out = is_voted_out(said, count, known, at, now_ns, &its_until_ns);
+    bool is_former = promotable->former.port != 0 && hfi_sentinel_is_same(at, &promotable->former);
+    if (is_former && is_seen_to_follow(said, count, at)) {
+        is_former = false; /* from now on it is one like the others */
+        promotable->former.port = 0;
+    }
+    bool is_out = (is_former && would_be_seen(said, count, known, now_ns, &its_until_ns)) ||
+                  is_voted_out(said, count, known, at, now_ns, &its_until_ns);
     if (its_until_ns < *until_ns)
         *until_ns = its_until_ns;
     return is_out;

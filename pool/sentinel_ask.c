@@ -108,7 +108,10 @@ static void listed_replicas(struct hfi_command *command)
                     hfi_sentinel_is_same(&says->primary, &decided->primary);
     if (command->outcome == HFI_ANSWERED && is_of_it)
         one->has_said = hfi_promotable_read(command->reply, one->said);
+    bool names_former = all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED &&
+                        hfi_sentinel_is_same(&says->primary, &all->promotable.former);
     one->said->asked_ns = command->outcome == HFI_ANSWERED && is_of_it ? command->stamp_ns : 0;
+    one->said->named_former_ns = command->outcome == HFI_ANSWERED && names_former ? command->stamp_ns : 0;
     judge_replicas(all, hfi_now(all->deployment.clock));
     note_report(all);
 }

@@ -87,7 +87,10 @@ static void take_replicas(struct sim_topology *all, int which, const struct redi
                     hfi_sentinel_is_same(&all->council.of[which].says.primary, &all->council.decided.primary);
     if (reply != NULL && is_of_it)
         all->has_said[which] = hfi_promotable_read(reply, &all->said[which]);
+    bool names_former = all->council.of[which].testimony == HFI_TESTIMONY_NAMED &&
+                        hfi_sentinel_is_same(&all->council.of[which].says.primary, &all->promotable.former);
     all->said[which].asked_ns = reply != NULL && is_of_it ? all->asked_ns[which] : 0;
+    all->said[which].named_former_ns = reply != NULL && names_former ? all->asked_ns[which] : 0;
     judge_replicas(all);
 }
 

@@ -180,6 +180,33 @@ static void a_former_primary_is_needed_when_it_follows(void **state)
     assert_false(judge(&council));
 }
 
+/* Who reaches no sentinel, or too few, does not learn that it follows by now, and may be promoted again. */
+static void a_former_primary_is_left_out_only_while_most_sentinels_answer(void **state)
+{
+    const struct hfi_named_host former = {"a", 6379};
+    struct council council = council_at(NOW);
+    (void)state;
+    hfi_promotable_moved(&council.promotable, &former);
+    for (int i = 0; i < 2; i++) {
+        list(&council, i, "b", false, true);
+        list(&council, i, "a", false, false);
+    }
+    council.said[2].asked_ns = 0;
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "b");
+    assert_int_equal(council.promotable.needed.until_ns, NOW + 500 * HFI_MS);
+    council.now_ns = council.said[0].asked_ns = NOW + 400 * HFI_MS;
+    council.said[2].named_former_ns = NOW + 300 * HFI_MS; /* it cannot choose its own primary */
+    assert_true(judge(&council));
+    assert_int_equal(council.promotable.needed.until_ns, NOW + 800 * HFI_MS);
+    council.now_ns = council.said[0].asked_ns = NOW + 800 * HFI_MS;
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "ba");
+    council.said[1].asked_ns = council.now_ns; /* until they are heard again */
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "b");
+}
+
 static void too_many_to_know_means_nobody(void **state)
 {
     struct council council = council_at(NOW);
@@ -245,6 +272,7 @@ int main(void)
         cmocka_unit_test(whom_any_sentinel_lists_is_needed_unless_most_leave_him_out),
         cmocka_unit_test(who_is_left_out_is_so_for_half_a_second),
         cmocka_unit_test(a_former_primary_is_needed_when_it_follows),
+        cmocka_unit_test(a_former_primary_is_left_out_only_while_most_sentinels_answer),
         cmocka_unit_test(too_many_to_know_means_nobody),
         cmocka_unit_test(wait_says_how_many_lack_it),
         cmocka_unit_test(role_says_who_has_come_as_far),
