@@ -47,7 +47,8 @@ bool sim_lane_ask_for_confirmation(struct hfi_lane *lane, int64_t now_ns)
     const struct hfi_pool *pool = lane->pool;
     const struct hfi_pool_settings *settings = &pool->settings;
     bool all = settings->replicas == HF_ALL;
-    int number = !all ? settings->replicas : pool->knows_needed && pool->needed.count > 0 ? pool->needed.count : 1;
+    bool again = !hfi_list_is_empty(&lane->held);
+    int number = all ? hfi_confirmation_count(pool->knows_needed ? &pool->needed : NULL, again ? lane->connected : 0) : settings->replicas;
     int64_t until_ns = hfi_after_ms(now_ns, settings->command_ms + settings->replicas_ms);
     char replicas[16], patience[24];
     (void)snprintf(replicas, sizeof replicas, "%d", number);
@@ -108,6 +109,7 @@ static void judge_all(struct hfi_lane *lane, const struct hfi_command *answer)
 {
     const struct hfi_replicas *needed = &lane->pool->needed;
     int64_t now_ns = answer->answered_ns;
+    lane->connected = hfi_confirmation_connected(answer->reply);
     if (!lane->pool->knows_needed || needed->count == 0)
         release_held(lane, 1, 1, true, now_ns);
     else if (now_ns >= needed->until_ns)

@@ -23,7 +23,8 @@ struct hfi_lane {
     bool silent; /* the last connection fell silent: whether the server answers a dial is not known yet */
     bool finishing, drop_after, again;
     struct hfi_list queue, flight, held, finished;
-    int64_t written; /* by the last ROLE in front of a WAIT */
+    int64_t written; /* by the last ROLE in front of a WAIT; */
+    int connected;   /* how many replicas, by the last one behind it */
     bool confirming, confirms_again;
     struct sim_wire *wire;
     struct redisReader *parser;

@@ -165,10 +165,13 @@ int64_t sim_tokens_given_at(const char *token, int name, int64_t fence, int *rei
 {
     uint64_t arrival = arrival_of(token, name);
     const struct given *found = NULL;
+    bool fits = false;
     for (int i = 0; i < arrivals[arrival].given_count; i++) {
         const struct given *one = &arrivals[arrival].given[i];
-        if (fence >= one->from && fence < one->to + HFI_FENCE_BLOCK)
+        bool is_it = fence >= one->from && fence < one->to + HFI_FENCE_BLOCK;
+        if (is_it || (!fits && fence >= one->from)) /* an answer may bring another block than the message that it confirms */
             found = one;
+        fits = fits || is_it;
     }
     *reign = found != NULL ? found->reign : 0;
     return found != NULL ? found->at : arrivals[arrival].owned_at;

@@ -239,6 +239,18 @@ static void wait_says_how_many_lack_it(void **state)
     }
 }
 
+/* WAIT counts whoever comes first: one that nobody needs may be nearer than those that are. */
+static void after_a_wait_in_vain_all_that_are_connected_are_waited_for(void **state)
+{
+    const struct hfi_replicas none = {.count = 0}, two = {.count = 2};
+    (void)state;
+    assert_int_equal(hfi_confirmation_count(&two, 0), 2);
+    assert_int_equal(hfi_confirmation_count(&two, 1), 2);
+    assert_int_equal(hfi_confirmation_count(&two, 3), 3);
+    assert_int_equal(hfi_confirmation_count(&none, 0), 1);
+    assert_int_equal(hfi_confirmation_count(NULL, 0), 1);
+}
+
 #define LINE(host, port, offset) "*3\r\n$1\r\n" host "\r\n$1\r\n" port "\r\n$3\r\n" offset "\r\n"
 
 static void role_says_who_has_come_as_far(void **state)
@@ -259,6 +271,9 @@ static void role_says_who_has_come_as_far(void **state)
     assert_int_equal(hfi_confirmation_offset(refusal), -1);
     assert_int_equal(hfi_confirmation_missing(refusal, 1, &replicas), 2);
     assert_int_equal(hfi_confirmation_missing(odd, 1, &replicas), 2);
+    assert_int_equal(hfi_confirmation_connected(role), 3);
+    assert_int_equal(hfi_confirmation_connected(replica), 0);
+    assert_int_equal(hfi_confirmation_connected(refusal), 0);
     freeReplyObject(role);
     freeReplyObject(replica);
     freeReplyObject(refusal);
@@ -275,6 +290,7 @@ int main(void)
         cmocka_unit_test(a_former_primary_is_left_out_only_while_most_sentinels_answer),
         cmocka_unit_test(too_many_to_know_means_nobody),
         cmocka_unit_test(wait_says_how_many_lack_it),
+        cmocka_unit_test(after_a_wait_in_vain_all_that_are_connected_are_waited_for),
         cmocka_unit_test(role_says_who_has_come_as_far),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
