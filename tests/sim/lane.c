@@ -254,11 +254,14 @@ static void note_server(struct hfi_lane *lane)
 {
     struct hfi_pool *pool = lane->pool;
     bool is_another = pool->is_redirected || (pool->met != 0 && pool->met != lane->wire->epoch);
+    int reign = lane->wire->server->host->reign;
+    if (is_another || pool->met == 0) /* it asks for all its leases; not where it comes back to one that has followed meanwhile */
+        pool->asked_reign = reign;
     pool->is_redirected = false;
     pool->met = lane->wire->epoch;
     lane->up_at = sim.now;
-    sim_watch_moves(sim.self, lane->wire->server->host->reign);
-    if (lane->kind == HFI_RESERVED_LANE)
+    sim_watch_moves(sim.self, reign);
+    if (lane->kind == HFI_RESERVED_LANE && pool->asked_reign == reign)
         sim_at(sim.now + MET_NS, sim.self, has_met, lane, sim.now);
     pool->ops.lane_up(pool->self, lane->index);
     if (is_another)

@@ -75,6 +75,7 @@ struct hfi_pool {
     struct hfi_replicas needed;    /* that have to confirm, */
     bool knows_needed;             /* if that is known */
     bool is_redirected;
+    int asked_reign; /* of the server that it has asked for all its leases at once */
     int met; /* the server that a lane has met last, by its epoch; 0: none yet */
 };
 
