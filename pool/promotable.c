@@ -50,8 +50,9 @@ bool hfi_promotable_read(const struct redisReply *reply, struct hfi_said_replica
     return true;
 }
 
-void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former)
+void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former, const struct hfi_named_host *primary)
 {
+    promotable->primary = *primary;
     promotable->former = *former;
     promotable->needed.count = 0; /* until it is known who follows the new one */
     promotable->needed.until_ns = HFI_NEVER;
@@ -161,18 +162,20 @@ bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_sa
 {
     struct hfi_replicas needed = {.count = 0, .until_ns = HFI_NEVER};
     bool overflows = false;
+    int lists = 0;
     for (int i = 0; i < count; i++) {
+        lists += said[i] != NULL;
         overflows = overflows || (said[i] != NULL && said[i]->count < 0);
         for (int j = 0; said[i] != NULL && j < said[i]->count; j++) {
             const struct hfi_named_host *at = &said[i]->list[j].at;
-            if (has(&needed, at) || is_left_out(promotable, said, count, known, at, now_ns, &needed.until_ns))
+            if (hfi_sentinel_is_same(at, &promotable->primary) || has(&needed, at) || is_left_out(promotable, said, count, known, at, now_ns, &needed.until_ns))
                 continue;
             overflows = overflows || needed.count == HFI_REPLICAS_MOST;
             if (!overflows)
                 needed.list[needed.count++] = *at;
         }
     }
-    if (overflows) /* who is not listed could be promoted: nothing is confirmed */
+    if (overflows || 2 * lists <= known) /* who is not listed could be promoted: nothing is confirmed */
         needed.count = 0;
     bool same = needed.count == promotable->needed.count && needed.until_ns == promotable->needed.until_ns;
     for (int i = 0; same && i < needed.count; i++)

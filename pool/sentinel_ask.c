@@ -80,7 +80,7 @@ static void note_report(struct by_sentinels *all)
 static void forget_replicas(struct by_sentinels *all, const struct hfi_named_host *former, int64_t now_ns)
 {
     all->moved_ns = now_ns;
-    hfi_promotable_moved(&all->promotable, former);
+    hfi_promotable_moved(&all->promotable, former, &all->council.decided.primary);
     for (int i = 0; i < all->count; i++)
         all->list[i].has_said = false;
     all->is_untold = !all->ops.needed(all->ops.self, &all->promotable.needed);
@@ -106,10 +106,10 @@ static void listed_replicas(struct hfi_command *command)
     const struct hfi_sentinel_says *says = &all->council.of[one->index].says, *decided = &all->council.decided;
     bool is_of_it = all->council.has_decided && all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED &&
                     hfi_sentinel_is_same(&says->primary, &decided->primary);
-    if (command->outcome == HFI_ANSWERED && is_of_it)
-        one->has_said = hfi_promotable_read(command->reply, one->said);
     bool names_former = all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED &&
                         hfi_sentinel_is_same(&says->primary, &all->promotable.former);
+    if (command->outcome == HFI_ANSWERED && (is_of_it || names_former))
+        one->has_said = hfi_promotable_read(command->reply, one->said);
     one->said->asked_ns = command->outcome == HFI_ANSWERED && is_of_it ? command->stamp_ns : 0;
     one->said->named_former_ns = command->outcome == HFI_ANSWERED && names_former ? command->stamp_ns : 0;
     judge_replicas(all, hfi_now(all->deployment.clock));

@@ -58,6 +58,8 @@ static void tell_needed(struct sim_topology *all)
 {
     all->pool->needed = all->promotable.needed;
     all->pool->knows_needed = true;
+    for (int i = 0; i < all->pool->needed.count; i++)
+        sim_say("%s has to confirm, %d of %d", all->pool->needed.list[i].host, i + 1, all->pool->needed.count);
 }
 
 static void judge_replicas(struct sim_topology *all)
@@ -76,7 +78,7 @@ static void judge_replicas(struct sim_topology *all)
 static void forget_replicas(struct sim_topology *all, const struct hfi_named_host *former)
 {
     all->moved_ns = now_here();
-    hfi_promotable_moved(&all->promotable, former);
+    hfi_promotable_moved(&all->promotable, former, &all->council.decided.primary);
     memset(all->has_said, 0, sizeof all->has_said);
     tell_needed(all);
 }
@@ -85,10 +87,10 @@ static void take_replicas(struct sim_topology *all, int which, const struct redi
 {
     bool is_of_it = all->council.has_decided && all->council.of[which].testimony == HFI_TESTIMONY_NAMED &&
                     hfi_sentinel_is_same(&all->council.of[which].says.primary, &all->council.decided.primary);
-    if (reply != NULL && is_of_it)
-        all->has_said[which] = hfi_promotable_read(reply, &all->said[which]);
     bool names_former = all->council.of[which].testimony == HFI_TESTIMONY_NAMED &&
                         hfi_sentinel_is_same(&all->council.of[which].says.primary, &all->promotable.former);
+    if (reply != NULL && (is_of_it || names_former))
+        all->has_said[which] = hfi_promotable_read(reply, &all->said[which]);
     all->said[which].asked_ns = reply != NULL && is_of_it ? all->asked_ns[which] : 0;
     all->said[which].named_former_ns = reply != NULL && names_former ? all->asked_ns[which] : 0;
     judge_replicas(all);

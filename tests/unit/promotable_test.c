@@ -125,9 +125,14 @@ static void whom_any_sentinel_lists_is_needed_unless_most_leave_him_out(void **s
     council.said[1].list[1].is_out = true;
     assert_true(judge(&council));
     assert_string_equal(needed(&council), "a"); /* and the third does not even list him */
-    council.silent[1] = council.silent[2] = true;
+    council.silent[2] = true;
+    assert_false(judge(&council));
+    council.said[1].asked_ns = 0;
     assert_true(judge(&council));
     assert_string_equal(needed(&council), "ab"); /* one of three is no majority, whoever else can be asked */
+    council.silent[1] = true;
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), ""); /* nor does it know for all who there is */
 }
 
 /* Who was down may be back, and be promoted, before they are asked again. */
@@ -162,12 +167,12 @@ static void who_is_left_out_is_so_for_half_a_second(void **state)
 
 static void a_former_primary_is_needed_when_it_follows(void **state)
 {
-    const struct hfi_named_host former = {"a", 6379};
+    const struct hfi_named_host former = {"a", 6379}, primary = {"p", 6379};
     struct council council = council_at(NOW);
     (void)state;
     list(&council, 0, "b", false, true);
     (void)judge(&council);
-    hfi_promotable_moved(&council.promotable, &former);
+    hfi_promotable_moved(&council.promotable, &former, &primary);
     assert_string_equal(needed(&council), "");
     list(&council, 1, "a", false, false);
     list(&council, 1, "c", false, false);
@@ -180,13 +185,33 @@ static void a_former_primary_is_needed_when_it_follows(void **state)
     assert_false(judge(&council));
 }
 
+/* A failover has one sentinel at first that knows of it. The others say who followed before. */
+static void sentinels_that_are_late_say_who_else_there_is(void **state)
+{
+    const struct hfi_named_host former = {"a", 6379}, primary = {"p", 6379};
+    struct council council = council_at(NOW);
+    (void)state;
+    hfi_promotable_moved(&council.promotable, &former, &primary);
+    list(&council, 0, "b", false, true);
+    list(&council, 0, "a", false, false);
+    council.silent[1] = council.silent[2] = true;
+    assert_false(judge(&council));
+    council.silent[1] = false;
+    council.said[1].asked_ns = 0;
+    council.said[1].named_former_ns = NOW;
+    list(&council, 1, "p", false, true);
+    list(&council, 1, "c", false, true);
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "bc");
+}
+
 /* Who reaches no sentinel, or too few, does not learn that it follows by now, and may be promoted again. */
 static void a_former_primary_is_left_out_only_while_most_sentinels_answer(void **state)
 {
-    const struct hfi_named_host former = {"a", 6379};
+    const struct hfi_named_host former = {"a", 6379}, primary = {"p", 6379};
     struct council council = council_at(NOW);
     (void)state;
-    hfi_promotable_moved(&council.promotable, &former);
+    hfi_promotable_moved(&council.promotable, &former, &primary);
     for (int i = 0; i < 2; i++) {
         list(&council, i, "b", false, true);
         list(&council, i, "a", false, false);
@@ -287,6 +312,7 @@ int main(void)
         cmocka_unit_test(whom_any_sentinel_lists_is_needed_unless_most_leave_him_out),
         cmocka_unit_test(who_is_left_out_is_so_for_half_a_second),
         cmocka_unit_test(a_former_primary_is_needed_when_it_follows),
+        cmocka_unit_test(sentinels_that_are_late_say_who_else_there_is),
         cmocka_unit_test(a_former_primary_is_left_out_only_while_most_sentinels_answer),
         cmocka_unit_test(too_many_to_know_means_nobody),
         cmocka_unit_test(wait_says_how_many_lack_it),
