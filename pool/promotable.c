@@ -168,7 +168,8 @@ bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_sa
         overflows = overflows || (said[i] != NULL && said[i]->count < 0);
         for (int j = 0; said[i] != NULL && j < said[i]->count; j++) {
             const struct hfi_named_host *at = &said[i]->list[j].at;
-            if (hfi_sentinel_is_same(at, &promotable->primary) || has(&needed, at) || is_left_out(promotable, said, count, known, at, now_ns, &needed.until_ns))
+            if (hfi_sentinel_is_same(at, &promotable->primary) || has(&needed, at) ||
+                is_left_out(promotable, said, count, known, at, now_ns, &needed.until_ns))
                 continue;
             overflows = overflows || needed.count == HFI_REPLICAS_MOST;
             if (!overflows)

@@ -3,6 +3,7 @@
 #include "tests/scene/scene.h"
 #include "core/context/context.h"
 #include "core/protocol/scripts.h"
+#include "tests/sim/history.h"
 #include "tests/sim/pool_inside.h"
 
 #include <setjmp.h>
@@ -68,6 +69,21 @@ void sim_lane_lists(const struct hfi_command *command, bool counts)
 
 void sim_script_over(void)
 {
+}
+
+/* Scenes have one server: nobody takes over. */
+void sim_command_over(void)
+{
+}
+
+void sim_watch_moves(struct sim_process *process, int reign)
+{
+    (void)process, (void)reign;
+}
+
+void sim_watch_has_met(struct sim_process *process, int reign)
+{
+    (void)process, (void)reign;
 }
 
 void sim_script_ran(const char *script, const struct sim_words *words)

@@ -2,7 +2,7 @@
 /* hosts_test.c - a primary and two replicas, virtual ones and real ones, are told the same: WAIT and ROLE have to say the same. */
 #include "tests/sim/history.h"
 #include "tests/sim/hosts.h"
-#include "tests/support/fleet.h"
+#include "tests/support/server.h"
 
 #include <hiredis/hiredis.h>
 #include <setjmp.h>
@@ -77,7 +77,7 @@ static void begin_virtual(void)
 
 /* ---- the real ones ---- */
 
-static struct hft_fleet fleet;
+static struct hft_server *servers[SIM_SERVERS]; /* the first one is the primary */
 static redisContext *real;
 
 static redisReply *ask_real(const char *command)
@@ -90,9 +90,9 @@ static redisReply *ask_real(const char *command)
 static void stop_real(bool on)
 {
     if (on)
-        hft_server_freeze(fleet.server[2]);
+        hft_server_freeze(servers[2]);
     else
-        hft_server_thaw(fleet.server[2]);
+        hft_server_thaw(servers[2]);
 }
 
 /* ---- both ---- */
@@ -170,8 +170,8 @@ static void an_expiry_is_a_date(void **state)
         sim_keyspace_each(&sim_servers[i].keys, note_end, &ends[i]);
         assert_true(ends[i] != 0 && ends[i] == ends[0]);
     }
-    redisReply *of_primary = hft_server_ask(fleet.server[0], "PEXPIRETIME b");
-    redisReply *of_replica = hft_server_ask(fleet.server[1], "PEXPIRETIME b");
+    redisReply *of_primary = hft_server_ask(servers[0], "PEXPIRETIME b");
+    redisReply *of_replica = hft_server_ask(servers[1], "PEXPIRETIME b");
     if (of_primary->type == REDIS_REPLY_INTEGER) /* from Redis 7.0 on */
         assert_int_equal(of_primary->integer, of_replica->integer);
     freeReplyObject(of_primary);
@@ -202,8 +202,14 @@ static int start(void **state)
 {
     (void)state;
     begin_virtual();
-    hft_fleet_start(&fleet, 3, 1, 30000, NULL);
-    real = redisConnectUnix(hft_server_socket(fleet.server[0]));
+    for (int i = 0; i < SIM_SERVERS; i++) {
+        servers[i] = hft_server_start_tcp(NULL);
+        if (i > 0)
+            freeReplyObject(hft_server_ask(servers[i], "REPLICAOF 127.0.0.1 %d", hft_server_port(servers[0])));
+    }
+    while (hft_server_ask_integer(servers[0], "WAIT 2 100") < 2)
+        continue; /* until both have all of it */
+    real = redisConnectUnix(hft_server_socket(servers[0]));
     assert_true(real != NULL && real->err == 0);
     return 0;
 }
@@ -213,7 +219,8 @@ static int stop(void **state)
     (void)state;
     redisFree(real);
     redisReaderFree(reader);
-    hft_fleet_stop(&fleet);
+    for (int i = 0; i < SIM_SERVERS; i++)
+        hft_server_stop(servers[i]);
     return 0;
 }
 

@@ -169,7 +169,8 @@ int64_t sim_tokens_given_at(const char *token, int name, int64_t fence, int *rei
     for (int i = 0; i < arrivals[arrival].given_count; i++) {
         const struct given *one = &arrivals[arrival].given[i];
         bool is_it = fence >= one->from && fence < one->to + HFI_FENCE_BLOCK;
-        if (is_it || (!fits && fence >= one->from - 64 * HFI_FENCE_BLOCK)) /* of several locks it moves it often; and an answer may bring another block than the message that it confirms */
+        /* One for several locks moves it often; and an answer may bring another block than the message that it confirms. */
+        if (is_it || (!fits && fence >= one->from - 64 * HFI_FENCE_BLOCK))
             found = one;
         fits = fits || is_it;
     }
