@@ -2,6 +2,7 @@
 /* asking.c - what pool/topology_sentinel.c and pool/sentinel_ask.c do for a virtual pool: asks virtual sentinels, and does what
  * pool/sentinel.c and pool/promotable.c make of their answers. */
 #include "pool/promotable.h"
+#include "tests/sim/history.h"
 #include "tests/sim/pool_inside.h"
 #include "tests/sim/sentinels.h"
 
@@ -142,7 +143,16 @@ struct question {
     int which;
     int64_t number;
     struct redisReply *primary, *replicas; /* NULL: no answer yet */
+    const struct sim_host *named; /* by the sentinel, in truth */
+    uint64_t epoch;
 };
+
+static void look_whom_it_relies_on(const struct sim_topology *all, int primary, uint64_t epoch)
+{
+    struct sim_server *server = NULL;
+    if (sim_topology_primary(all, &server) == HFI_FOUND)
+        sim_oracle_heard_of(&history.oracle, primary, epoch, server->host->number, all->council.decided.epoch);
+}
 
 static void answered(void *what, int64_t number)
 {
@@ -153,6 +163,8 @@ static void answered(void *what, int64_t number)
         return;
     all->question[question->which]++; /* its timeout is void */
     take_primary(all, question->which, question->primary);
+    if (question->named != NULL)
+        look_whom_it_relies_on(all, question->named->number, question->epoch);
     if (all_confirm(all))
         take_replicas(all, question->which, question->replicas);
     look_soon(all);
@@ -175,6 +187,8 @@ static void arrived(void *what, int64_t number)
     if (question->all->cut_until[question->which] > sim.now || process->isolated_until > sim.now)
         return;
     sim_sentinel_answers(&sim_sentinels[question->which], &bytes);
+    question->named = sim_sentinels[question->which].primary;
+    question->epoch = sim_sentinels[question->which].epoch;
     sim_note_bytes(hfi_buffer_data(&bytes), hfi_buffer_size(&bytes));
     redisReader *reader = redisReaderCreate();
     if (redisReaderFeed(reader, hfi_buffer_data(&bytes), hfi_buffer_size(&bytes)) != REDIS_OK)

@@ -164,6 +164,13 @@ void sim_oracle_heard(struct sim_oracle *oracle, int grant, int reign)
     }
 }
 
+void sim_oracle_heard_of(struct sim_oracle *oracle, int primary, uint64_t epoch, int relies_on, uint64_t by_epoch)
+{
+    if (epoch >= by_epoch && primary != relies_on)
+        violated(oracle, "leaves-at-once", "server %d is the primary by epoch %" PRIu64 ", and somebody who has heard so stays with %d",
+                 primary, epoch, relies_on);
+}
+
 void sim_oracle_downgraded(struct sim_oracle *oracle, int grant)
 {
     oracle->grants[grant].shared = true;

@@ -73,6 +73,8 @@ void sim_oracle_taken_over(struct sim_oracle *oracle);
 /* The holder begins to ask the server of this reign; it has, and has had the time to learn of its lease. */
 void sim_oracle_moves(struct sim_oracle *oracle, int grant, int reign);
 void sim_oracle_heard(struct sim_oracle *oracle, int grant, int reign);
+/* Somebody has heard from a sentinel that this one is the primary, by this epoch; and relies on that one, by that. */
+void sim_oracle_heard_of(struct sim_oracle *oracle, int primary, uint64_t epoch, int relies_on, uint64_t by_epoch);
 /* It is shared from now on. */
 void sim_oracle_downgraded(struct sim_oracle *oracle, int grant);
 /* What hf_lease_is_valid says of it now. */

@@ -578,6 +578,16 @@ static void quarantine_excuses_nobody_who_holds_beside_another(void **state)
     assert_objects("one-holder", "two holders");
 }
 
+static void who_stays_with_a_former_primary_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_heard_of(&oracle, 2, 7, 2, 7);
+    sim_oracle_heard_of(&oracle, 1, 6, 2, 7); /* by a sentinel that is late */
+    assert_int_equal(objections, 0);
+    sim_oracle_heard_of(&oracle, 3, 8, 2, 7);
+    assert_objects("leaves-at-once", "stays with 2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -627,6 +637,7 @@ int main(void)
         cmocka_unit_test_setup(fences_of_two_servers_are_in_order_if_they_are_a_second_apart, begin),
         cmocka_unit_test_setup(a_late_grant_of_the_older_server_is_in_order_too, begin),
         cmocka_unit_test_setup(quarantine_excuses_nobody_who_holds_beside_another, begin),
+        cmocka_unit_test_setup(who_stays_with_a_former_primary_is_seen, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
