@@ -216,6 +216,18 @@ static void check_events(struct check *check)
          "keyspace events are %s%s", hfi_key_events_text(state), is_replaced ? ": client tracking instead" : "");
 }
 
+/* Who has just opened the client has not heard yet, perhaps, who has to confirm. False: there are no sentinels. */
+static bool report_of(const hf_client *client, struct hfi_topology_report *report)
+{
+    int64_t now = hfi_now(client->clock), until = hfi_after_ms(now, client->command_ms);
+    bool is_there = hfi_pool_report(client->pool, report);
+    for (; is_there && client->replicas == HF_ALL && report->replicas == 0 && now < until; now = hfi_now(client->clock)) {
+        pause_for(now);
+        is_there = hfi_pool_report(client->pool, report);
+    }
+    return is_there;
+}
+
 /* What a failover can do to leases. */
 static void check_failover(struct check *check)
 {
@@ -223,7 +235,7 @@ static void check_failover(struct check *check)
     struct hfi_topology_report report;
     int64_t longest_ms = client->max_lease_ms > 0 ? client->max_lease_ms : client->lease_ms;
     int64_t quarantine_ms = SECOND_LIFE_MS + longest_ms + client->mutex_rules.guard_ms;
-    if (!hfi_pool_report(client->pool, &report))
+    if (!report_of(client, &report))
         return;
     find(check, report.answering < report.sentinels ? HF_LOG_WARNING : HF_LOG_INFO,
          report.answering < report.sentinels ? "start the others, or name those that are there" : "",

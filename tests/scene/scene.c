@@ -76,6 +76,11 @@ void sim_command_over(void)
 {
 }
 
+void sim_watch_hears_of(int primary, uint64_t epoch, int relies_on, uint64_t by_epoch)
+{
+    (void)primary, (void)epoch, (void)relies_on, (void)by_epoch;
+}
+
 void sim_watch_moves(struct sim_process *process, int reign)
 {
     (void)process, (void)reign;

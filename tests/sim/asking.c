@@ -151,7 +151,7 @@ static void look_whom_it_relies_on(const struct sim_topology *all, int primary, 
 {
     struct sim_server *server = NULL;
     if (sim_topology_primary(all, &server) == HFI_FOUND)
-        sim_oracle_heard_of(&history.oracle, primary, epoch, server->host->number, all->council.decided.epoch);
+        sim_watch_hears_of(primary, epoch, server->host->number, all->council.decided.epoch);
 }
 
 static void answered(void *what, int64_t number)

@@ -145,6 +145,8 @@ struct sim_holding *sim_watch_expect(int lock);
 bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease);
 void sim_watch_releases(struct sim_holding *holding);
 void sim_watch_event(hf_lease *lease, const hf_event *event, void *holding);
+/* Some process has been told of this primary, and relies on that one. */
+void sim_watch_hears_of(int primary, uint64_t epoch, int relies_on, uint64_t by_epoch);
 /* It begins to ask the server of this reign. */
 void sim_watch_moves(struct sim_process *process, int reign);
 /* It has been connected to the server of this reign for as long as it takes to learn what that one knows of its leases. */

@@ -147,6 +147,11 @@ void sim_watch_event(hf_lease *lease, const hf_event *event, void *arg)
         sim_oracle_told_other(&history.oracle, holding->grant);
 }
 
+void sim_watch_hears_of(int primary, uint64_t epoch, int relies_on, uint64_t by_epoch)
+{
+    sim_oracle_heard_of(&history.oracle, primary, epoch, relies_on, by_epoch);
+}
+
 void sim_watch_moves(struct sim_process *process, int reign)
 {
     process->moved = reign > process->moved ? reign : process->moved;
