@@ -92,12 +92,17 @@ static void list(struct council *council, int sentinel, const char *host, bool i
     one->follows = follows;
 }
 
-static bool judge(struct council *council)
+static bool judge_of(struct council *council, int known)
 {
     const struct hfi_said_replicas *said[3];
     for (int i = 0; i < 3; i++)
         said[i] = council->silent[i] ? NULL : &council->said[i];
-    return hfi_promotable_judge(&council->promotable, said, 3, 3, council->now_ns);
+    return hfi_promotable_judge(&council->promotable, said, 3, known, council->now_ns);
+}
+
+static bool judge(struct council *council)
+{
+    return judge_of(council, 3);
 }
 
 /* The hosts that are needed, one after the other. */
@@ -230,6 +235,7 @@ static void a_former_primary_is_left_out_only_while_most_sentinels_answer(void *
     council.said[1].asked_ns = council.now_ns; /* until they are heard again */
     assert_true(judge(&council));
     assert_string_equal(needed(&council), "b");
+    assert_false(judge_of(&council, 7)); /* the URI need not name all that there are */
 }
 
 static void too_many_to_know_means_nobody(void **state)
