@@ -8,6 +8,8 @@
 
 /* So long a vote counts. Who was down is promoted no sooner: a sentinel has to hear from it again, win an election and turn it. */
 #define FRESH_NS (500 * HFI_MS)
+/* They are asked once a second. A former primary is made to follow after ten. */
+#define RECENT_NS (1250 * HFI_MS)
 
 static bool has_flag(const struct redisReply *pairs, const char *flag)
 {
@@ -50,10 +52,16 @@ bool hfi_promotable_read(const struct redisReply *reply, struct hfi_said_replica
     return true;
 }
 
-void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former, const struct hfi_named_host *primary)
+void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former, const struct hfi_named_host *primary,
+                          const struct hfi_said_replicas *const *said, int count, int64_t now_ns)
 {
+    int heard = 0;
+    for (int i = 0; i < count; i++)
+        heard += said[i] != NULL && said[i]->asked_ns != 0 && now_ns - said[i]->asked_ns < RECENT_NS;
     promotable->primary = *primary;
     promotable->former = *former;
+    if (2 * heard <= count)
+        promotable->former.port = 0;
     promotable->needed.count = 0; /* until it is known who follows the new one */
     promotable->needed.until_ns = HFI_NEVER;
 }

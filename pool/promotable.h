@@ -27,7 +27,10 @@ struct hfi_promotable { /* initially zeroed, but for needed.until_ns */
     struct hfi_replicas needed;
 };
 
-void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former, const struct hfi_named_host *primary);
+/* `said`: until now, of the former primary's. Who has not heard of that one from more than half of them a moment ago may have missed
+ * that it has followed meanwhile, and is the primary again: then it is one like the others. */
+void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former, const struct hfi_named_host *primary,
+                          const struct hfi_said_replicas *const *said, int count, int64_t now_ns);
 /* `said`: what each of `count` sentinels that are asked has said of the primary's replicas, NULL for nothing; `known`: how many
  * sentinels there are. True: `needed` has changed. All that any of them lists are needed, but for the former primary until it
  * follows, as long as more than half of those that are asked have answered within half a second and none has shown that it does;

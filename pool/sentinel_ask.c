@@ -76,11 +76,19 @@ static void note_report(struct by_sentinels *all)
 
 /* ---- who has to confirm ---- */
 
+static void what_they_say(const struct by_sentinels *all, const struct hfi_said_replicas **said)
+{
+    for (int i = 0; i < all->count; i++)
+        said[i] = all->list[i].has_said ? all->list[i].said : NULL;
+}
+
 /* Another primary is named: what was said of replicas was said of the former one's. */
 static void forget_replicas(struct by_sentinels *all, const struct hfi_named_host *former, int64_t now_ns)
 {
+    const struct hfi_said_replicas *said[HFI_HOSTS_MOST];
+    what_they_say(all, said);
     all->moved_ns = now_ns;
-    hfi_promotable_moved(&all->promotable, former, &all->council.decided.primary);
+    hfi_promotable_moved(&all->promotable, former, &all->council.decided.primary, said, all->count, now_ns);
     for (int i = 0; i < all->count; i++)
         all->list[i].has_said = false;
     all->is_untold = !all->ops.needed(all->ops.self, &all->promotable.needed);
@@ -90,11 +98,10 @@ static void judge_replicas(struct by_sentinels *all, int64_t now_ns)
 {
     const struct hfi_said_replicas *said[HFI_HOSTS_MOST];
     int known = all->count;
-    for (int i = 0; i < all->count; i++) {
-        said[i] = all->list[i].has_said ? all->list[i].said : NULL;
+    what_they_say(all, said);
+    for (int i = 0; i < all->count; i++)
         if (all->council.of[i].testimony == HFI_TESTIMONY_NAMED && all->council.of[i].says.sentinels > known)
             known = all->council.of[i].says.sentinels;
-    }
     if (hfi_promotable_judge(&all->promotable, said, all->count, known, now_ns) || all->is_untold)
         all->is_untold = !all->ops.needed(all->ops.self, &all->promotable.needed);
 }

@@ -63,23 +63,30 @@ static void tell_needed(struct sim_topology *all)
         sim_say("%s has to confirm, %d of %d", all->pool->needed.list[i].host, i + 1, all->pool->needed.count);
 }
 
+static void what_they_say(const struct sim_topology *all, const struct hfi_said_replicas **said)
+{
+    for (int i = 0; i < SIM_SENTINELS_COUNT; i++)
+        said[i] = all->has_said[i] ? &all->said[i] : NULL;
+}
+
 static void judge_replicas(struct sim_topology *all)
 {
     const struct hfi_said_replicas *said[SIM_SENTINELS_COUNT];
     int known = SIM_SENTINELS_COUNT;
-    for (int i = 0; i < SIM_SENTINELS_COUNT; i++) {
-        said[i] = all->has_said[i] ? &all->said[i] : NULL;
+    what_they_say(all, said);
+    for (int i = 0; i < SIM_SENTINELS_COUNT; i++)
         if (all->council.of[i].testimony == HFI_TESTIMONY_NAMED && all->council.of[i].says.sentinels > known)
             known = all->council.of[i].says.sentinels;
-    }
     if (hfi_promotable_judge(&all->promotable, said, SIM_SENTINELS_COUNT, known, now_here()))
         tell_needed(all);
 }
 
 static void forget_replicas(struct sim_topology *all, const struct hfi_named_host *former)
 {
+    const struct hfi_said_replicas *said[SIM_SENTINELS_COUNT];
+    what_they_say(all, said);
     all->moved_ns = now_here();
-    hfi_promotable_moved(&all->promotable, former, &all->council.decided.primary);
+    hfi_promotable_moved(&all->promotable, former, &all->council.decided.primary, said, SIM_SENTINELS_COUNT, all->moved_ns);
     memset(all->has_said, 0, sizeof all->has_said);
     tell_needed(all);
 }

@@ -105,6 +105,15 @@ static bool judge(struct council *council)
     return judge_of(council, 3);
 }
 
+static void move(struct council *council, const char *former)
+{
+    const struct hfi_said_replicas *said[3] = {&council->said[0], &council->said[1], &council->said[2]};
+    const struct hfi_named_host primary = {"p", 6379};
+    struct hfi_named_host before = {.port = 6379};
+    (void)snprintf(before.host, sizeof before.host, "%s", former);
+    hfi_promotable_moved(&council->promotable, &before, &primary, said, 3, council->now_ns);
+}
+
 /* The hosts that are needed, one after the other. */
 static const char *needed(const struct council *council)
 {
@@ -172,12 +181,11 @@ static void who_is_left_out_is_so_for_half_a_second(void **state)
 
 static void a_former_primary_is_needed_when_it_follows(void **state)
 {
-    const struct hfi_named_host former = {"a", 6379}, primary = {"p", 6379};
     struct council council = council_at(NOW);
     (void)state;
     list(&council, 0, "b", false, true);
     (void)judge(&council);
-    hfi_promotable_moved(&council.promotable, &former, &primary);
+    move(&council, "a");
     assert_string_equal(needed(&council), "");
     list(&council, 1, "a", false, false);
     list(&council, 1, "c", false, false);
@@ -190,13 +198,34 @@ static void a_former_primary_is_needed_when_it_follows(void **state)
     assert_false(judge(&council));
 }
 
+/* It may have followed, and be the primary again, without that anybody has told us. */
+static void a_former_primary_that_was_not_heard_of_lately_is_needed(void **state)
+{
+    struct council council = council_at(NOW);
+    (void)state;
+    council.said[0].asked_ns = NOW - 1250 * HFI_MS;
+    council.said[1].asked_ns = 0;
+    move(&council, "a");
+    for (int i = 0; i < 3; i++) {
+        council.said[i].asked_ns = NOW;
+        list(&council, i, "a", false, false);
+    }
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "a");
+    council.said[0].asked_ns = NOW - 1249 * HFI_MS;
+    council.said[1].asked_ns = 0;
+    move(&council, "a");
+    council.said[0].asked_ns = council.said[1].asked_ns = NOW;
+    (void)judge(&council);
+    assert_string_equal(needed(&council), "");
+}
+
 /* A failover has one sentinel at first that knows of it. The others say who followed before. */
 static void sentinels_that_are_late_say_who_else_there_is(void **state)
 {
-    const struct hfi_named_host former = {"a", 6379}, primary = {"p", 6379};
     struct council council = council_at(NOW);
     (void)state;
-    hfi_promotable_moved(&council.promotable, &former, &primary);
+    move(&council, "a");
     list(&council, 0, "b", false, true);
     list(&council, 0, "a", false, false);
     council.silent[1] = council.silent[2] = true;
@@ -213,10 +242,9 @@ static void sentinels_that_are_late_say_who_else_there_is(void **state)
 /* Who reaches no sentinel, or too few, does not learn that it follows by now, and may be promoted again. */
 static void a_former_primary_is_left_out_only_while_most_sentinels_answer(void **state)
 {
-    const struct hfi_named_host former = {"a", 6379}, primary = {"p", 6379};
     struct council council = council_at(NOW);
     (void)state;
-    hfi_promotable_moved(&council.promotable, &former, &primary);
+    move(&council, "a");
     for (int i = 0; i < 2; i++) {
         list(&council, i, "b", false, true);
         list(&council, i, "a", false, false);
@@ -318,6 +346,7 @@ int main(void)
         cmocka_unit_test(whom_any_sentinel_lists_is_needed_unless_most_leave_him_out),
         cmocka_unit_test(who_is_left_out_is_so_for_half_a_second),
         cmocka_unit_test(a_former_primary_is_needed_when_it_follows),
+        cmocka_unit_test(a_former_primary_that_was_not_heard_of_lately_is_needed),
         cmocka_unit_test(sentinels_that_are_late_say_who_else_there_is),
         cmocka_unit_test(a_former_primary_is_left_out_only_while_most_sentinels_answer),
         cmocka_unit_test(too_many_to_know_means_nobody),
