@@ -26,6 +26,7 @@ struct sim_topology {
     int64_t moved_ns, judge_ns, short_ns;
     enum hfi_verdict verdict;
     bool has_failed, doubts;
+    bool is_busy; /* the listener is at it, though it may have stopped */
     int64_t number; /* of the look that counts */
 };
 
@@ -168,12 +169,18 @@ static void answered(void *what, int64_t number)
     (void)number;
     if (question->number != all->question[question->which] || all->pool->closing)
         return;
+    if (all->is_busy) {
+        sim_at(sim.now + HFI_MS / 10, sim.self, answered, question, 0);
+        return;
+    }
+    all->is_busy = true;
     all->question[question->which]++; /* its timeout is void */
     take_primary(all, question->which, question->primary);
     if (question->named != NULL)
         look_whom_it_relies_on(all, question->named->number, question->epoch);
     if (all_confirm(all))
         take_replicas(all, question->which, question->replicas);
+    all->is_busy = false;
     look_soon(all);
 }
 
@@ -235,6 +242,10 @@ static void look(void *what, int64_t number)
     struct sim_topology *all = what;
     if (all->number != number || all->pool->closed)
         return;
+    if (all->is_busy) {
+        sim_at(sim.now + HFI_MS / 10, sim.self, look, all, number);
+        return;
+    }
     int64_t now_ns = now_here(), pause = pause_ns(all, now_ns), again_ns = HFI_NEVER;
     bool doubts = all->doubts;
     all->doubts = false;
@@ -247,8 +258,10 @@ static void look(void *what, int64_t number)
         if (!all->is_asked[i] && due_ns < again_ns)
             again_ns = due_ns;
     }
+    all->is_busy = true;
     if (now_ns >= all->judge_ns)
         judge(all);
+    all->is_busy = false;
     again_ns = all->judge_ns < again_ns ? all->judge_ns : again_ns;
     if (again_ns != HFI_NEVER)
         look_at(all, again_ns);

@@ -34,7 +34,8 @@ static struct {
     int64_t owned_first; /* after a loss of data a hand-off can give it the key once more; -1: it had no key yet */
     int64_t ticket; /* SIM_NO_TICKET: it was never in the queue */
     int64_t first_ticket; /* a question that came twice, without one, may have got another */
-    int64_t ticket_elsewhere; /* by another server than the primary */
+    int64_t others[GIVEN_MOST]; /* tickets that it had, or has from other servers than the primary: the last few */
+    int other_count;
     int64_t released_at;  /* when its release was listed, on its process's clock; HFI_NEVER: it was not */
     bool reads; /* it stands in the readers' key */
 } arrivals[TOKENS]; /* the n-th that the server saw */
@@ -151,7 +152,7 @@ static uint64_t arrival_of(const char *token, int name)
     arrivals[arrival_count].reads = false;
     arrivals[arrival_count].given_count = 0;
     arrivals[arrival_count].ticket = arrivals[arrival_count].first_ticket = SIM_NO_TICKET;
-    arrivals[arrival_count].ticket_elsewhere = SIM_NO_TICKET;
+    arrivals[arrival_count].other_count = 0;
     arrivals[arrival_count].released_at = HFI_NEVER;
     return (uint64_t)arrival_count++;
 }
@@ -374,12 +375,25 @@ static void lock_changed(int lock, const char *event, const char *value)
     }
 }
 
+static void note_other(uint64_t arrival, int64_t ticket)
+{
+    arrivals[arrival].others[arrivals[arrival].other_count++ % GIVEN_MOST] = ticket;
+}
+
+static bool had_other(uint64_t arrival, int64_t ticket)
+{
+    bool had = false;
+    for (int i = 0; i < GIVEN_MOST && i < arrivals[arrival].other_count; i++)
+        had = had || arrivals[arrival].others[i] == ticket;
+    return had;
+}
+
 /* True: the process has had this ticket, perhaps with another token: a place in the queue belongs to the process. */
 static bool had_ticket(const char *token, int name, int64_t ticket)
 {
     for (int i = 0; i < arrival_count; i++)
         if (arrivals[i].name == name &&
-            (arrivals[i].ticket == ticket || arrivals[i].first_ticket == ticket || arrivals[i].ticket_elsewhere == ticket) &&
+            (arrivals[i].ticket == ticket || arrivals[i].first_ticket == ticket || had_other((uint64_t)i, ticket)) &&
             strncmp(arrivals[i].token, token, 37) == 0)
             return true;
     return false;
@@ -395,6 +409,8 @@ static void queue_changed(int name, const char *key, const char *event, const ch
             arrivals[arrival].first_ticket = ticket;
             arrivals[arrival].queued_at = sim.now;
         }
+        if (arrivals[arrival].ticket != ticket)
+            note_other(arrival, arrivals[arrival].ticket);
         arrivals[arrival].ticket = ticket;
         if (let_in_count == 0) {
             sim_oracle_queued(&history.oracle, name, arrival, ticket, is_new);
@@ -479,7 +495,7 @@ static void changed_elsewhere(const char *event, const char *key, const char *va
     if (strcmp(key, QUEUE_OF_PERMITS) == 0)
         queue = SIM_SEMAPHORE;
     if (queue >= 0 && strcmp(event, "zadd") == 0)
-        arrivals[arrival_of(value, queue)].ticket_elsewhere = (int64_t)sim_keyspace_score(&sim_server->keys, key, value);
+        note_other(arrival_of(value, queue), (int64_t)sim_keyspace_score(&sim_server->keys, key, value));
     else if (lock >= 0 && strcmp(event, "set") == 0 && strncmp(value, "hf1:", 4) == 0 && strcmp(value, SHARED) != 0)
         owns(arrival_of(value, lock));
     else if (held >= 0 && strcmp(event, "zadd") == 0 && !is_revoked(value))
