@@ -74,11 +74,12 @@ static void check_alone(struct sim_oracle *oracle, const struct sim_grant *new)
     }
 }
 
-/* Servers that are primaries at a time count in their own ways: their grants are in order if they are far apart. */
+/* Servers that are primaries at a time count in their own ways: their grants are in order if they are far apart. Those of one
+ * are always, but may be told of later: their holder has moved on to another one. */
 static bool is_in_order(const struct sim_oracle *oracle, const struct sim_grant *one, const struct sim_grant *other)
 {
-    int64_t after = one->at_server - other->at_server;
-    return (after <= oracle->apart || one->fence > other->fence) && (after >= -oracle->apart || one->fence < other->fence);
+    int64_t after = one->at_server - other->at_server, apart = one->reign != other->reign ? oracle->apart : 0;
+    return (after <= apart || one->fence > other->fence) && (after >= -apart || one->fence < other->fence);
 }
 
 /* After a loss of data the older of two holders may still pass its lease on inside its process: that grant is older,
@@ -90,10 +91,10 @@ static void check_fence(struct sim_oracle *oracle, const struct sim_grant *new)
         const struct sim_grant *other = &oracle->grants[i];
         if (other->name != name || (new->shared && other->shared))
             continue;
-        bool by_two = !oracle->lossless && name >= oracle->strict && new->reign != other->reign;
+        bool by_time = oracle->by_several && !oracle->lossless && name >= oracle->strict;
         bool divided = name >= oracle->strict && is_divided(oracle, other->at_server, new->at_server);
         bool older = new->at_server <= other->at_server && (divided || new->void_now);
-        if (by_two ? !is_in_order(oracle, new, other) : new->fence <= other->fence && !older)
+        if (by_time ? !is_in_order(oracle, new, other) : new->fence <= other->fence && !older)
             violated(oracle, "fences-rise", "name %d: fence %" PRId64 " comes after %" PRId64, name, new->fence,
                      other->fence);
     }
@@ -113,9 +114,11 @@ static void date_by_block(const struct sim_oracle *oracle, struct sim_grant *new
         }
 }
 
-int sim_oracle_granted_in(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server, bool shared, int reign)
+int sim_oracle_granted_in(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server, bool shared, int reign, int moved,
+                          int heard)
 {
-    struct sim_grant new = {.name = name, .fence = fence, .at_server = at_server, .reign = reign, .shared = shared, .valid = true};
+    struct sim_grant new = {.name = name, .fence = fence, .at_server = at_server, .reign = reign, .moved = moved, .heard = heard,
+                            .shared = shared, .valid = true};
     date_by_block(oracle, &new);
     new.void_now = new.at_server <= oracle->forgotten[name];
     check_alone(oracle, &new);
@@ -131,12 +134,12 @@ int sim_oracle_granted_in(struct sim_oracle *oracle, int name, int64_t fence, in
 
 int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
 {
-    return sim_oracle_granted_in(oracle, name, fence, at_server, false, 0);
+    return sim_oracle_granted_in(oracle, name, fence, at_server, false, 0, 0, 0);
 }
 
 int sim_oracle_granted_shared(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
 {
-    return sim_oracle_granted_in(oracle, name, fence, at_server, true, 0);
+    return sim_oracle_granted_in(oracle, name, fence, at_server, true, 0, 0, 0);
 }
 
 void sim_oracle_taken_over(struct sim_oracle *oracle)

@@ -66,8 +66,9 @@ void sim_oracle_begin(struct sim_oracle *oracle, void (*violated)(const char *wh
 int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server);
 /* The same to one that shares it: others may, and the order of their fences among each other is nothing. */
 int sim_oracle_granted_shared(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server);
-/* By a server of another reign than the first one. */
-int sim_oracle_granted_in(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server, bool shared, int reign);
+/* By a server of this reign; what its holder has moved to, and heard from, since (below). */
+int sim_oracle_granted_in(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server, bool shared, int reign, int moved,
+                          int heard);
 /* Another server is the primary from now on; without `lossless` it need not know what the former one has given. */
 void sim_oracle_taken_over(struct sim_oracle *oracle);
 /* The holder begins to ask the server of this reign; it has, and has had the time to learn of its lease. */

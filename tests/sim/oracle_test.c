@@ -446,7 +446,7 @@ static void fences_rise_between_those_that_share_a_lock_and_those_that_do_not(vo
 
 static int granted_in(int reign, int64_t fence, int64_t at)
 {
-    return sim_oracle_granted_in(&oracle, 0, fence, at, false, reign);
+    return sim_oracle_granted_in(&oracle, 0, fence, at, false, reign, reign, reign);
 }
 
 static void begin_with_several(void)
@@ -501,17 +501,8 @@ static void two_may_hold_until_the_older_one_has_met_the_newer_server(void **sta
     assert_int_equal(objections, 0);
     sim_oracle_heard(&oracle, first, 1);
     assert_objects("overlap-ends", "has met that server");
-}
-
-static void who_has_met_the_newer_server_has_its_key_there(void **state)
-{
-    (void)state;
-    begin_with_several();
-    int first = granted_in(0, FENCE, 1);
-    sim_oracle_taken_over(&oracle);
-    sim_oracle_heard(&oracle, first, 1);
-    sim_oracle_backed(&oracle, first, false, 3);
-    assert_objects("valid-means-key", "its key is not its own");
+    sim_oracle_backed(&oracle, first, false, 4); /* and its key is to be there */
+    assert_int_equal(objections, 2);
 }
 
 static void who_has_met_the_newer_server_is_not_beside_one_of_that(void **state)
@@ -562,6 +553,18 @@ static void a_late_grant_of_the_older_server_is_in_order_too(void **state)
     sim_oracle_died(&oracle, granted_in(0, FENCE - 2048, 2 * S));
     assert_int_equal(objections, 0);
     (void)granted_in(0, FENCE - 4096, 3 * S);
+    assert_true(objections > 0);
+}
+
+static void a_grant_that_is_told_of_after_its_holder_has_moved_is_as_old_as_it_is(void **state)
+{
+    (void)state;
+    begin_with_several();
+    sim_oracle_taken_over(&oracle);
+    (void)granted_in(0, FENCE + 2048, 2); /* to somebody who has not heard of the newer server */
+    (void)sim_oracle_granted_in(&oracle, 0, FENCE, 1, false, 0, 1, 1);
+    assert_int_equal(objections, 0);
+    (void)sim_oracle_granted_in(&oracle, 0, FENCE + 1024, 3, false, 0, 1, 1);
     assert_true(objections > 0);
 }
 
@@ -631,11 +634,11 @@ int main(void)
         cmocka_unit_test_setup(where_no_failover_loses_a_lease_fences_rise_at_once, begin),
         cmocka_unit_test_setup(where_no_failover_loses_a_lease_its_key_stays, begin),
         cmocka_unit_test_setup(two_may_hold_until_the_older_one_has_met_the_newer_server, begin),
-        cmocka_unit_test_setup(who_has_met_the_newer_server_has_its_key_there, begin),
         cmocka_unit_test_setup(who_has_met_the_newer_server_is_not_beside_one_of_that, begin),
         cmocka_unit_test_setup(two_of_one_server_are_one_too_many_after_a_takeover_too, begin),
         cmocka_unit_test_setup(fences_of_two_servers_are_in_order_if_they_are_a_second_apart, begin),
         cmocka_unit_test_setup(a_late_grant_of_the_older_server_is_in_order_too, begin),
+        cmocka_unit_test_setup(a_grant_that_is_told_of_after_its_holder_has_moved_is_as_old_as_it_is, begin),
         cmocka_unit_test_setup(quarantine_excuses_nobody_who_holds_beside_another, begin),
         cmocka_unit_test_setup(who_stays_with_a_former_primary_is_seen, begin),
     };

@@ -104,13 +104,10 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     int reign = 0;
     if (history.by_sentinels)
         at_server = sim_tokens_given_at(token, holding->lock, hf_lease_fence(lease), &reign);
-    holding->grant = sim_oracle_granted_in(&history.oracle, holding->lock, hf_lease_fence(lease), at_server, holding->shared, reign);
+    holding->grant = sim_oracle_granted_in(&history.oracle, holding->lock, hf_lease_fence(lease), at_server, holding->shared, reign,
+                                           sim.self->moved, sim.self->met);
     if (history.by_sentinels)
         sim_say("by a server of reign %d, %.3f ms ago", reign, (double)(sim.now - at_server) / 1e6);
-    if (sim.self->moved > 0) {
-        sim_oracle_moves(&history.oracle, holding->grant, sim.self->moved);
-        sim_oracle_heard(&history.oracle, holding->grant, sim.self->met);
-    }
     history.grants++;
     sim_say("GRANTED %slock %d, fence %lld, %lld ms", holding->shared ? "to share " : "", holding->lock, (long long)hf_lease_fence(lease),
             (long long)hf_lease_remaining_ms(lease));
