@@ -21,6 +21,18 @@ static const struct redisReply *replicas_of(const struct redisReply *role)
     return is_primary ? role->element[2] : NULL;
 }
 
+int hfi_confirmation_connected(const struct redisReply *role)
+{
+    const struct redisReply *lines = replicas_of(role);
+    return lines != NULL ? (int)lines->elements : 0;
+}
+
+int hfi_confirmation_count(const struct hfi_replicas *needed, int connected)
+{
+    int count = needed != NULL && needed->count > 0 ? needed->count : 1;
+    return count > connected ? count : connected;
+}
+
 int64_t hfi_confirmation_offset(const struct redisReply *role)
 {
     bool says = replicas_of(role) != NULL && role->element[1]->type == REDIS_REPLY_INTEGER && role->element[1]->integer >= 0;

@@ -22,6 +22,10 @@ struct hfi_replicas { /* by the names under which the primary, and the sentinels
 
 /* How many of `wanted` do not confirm, by the answer to WAIT. */
 int hfi_confirmation_lacks(const struct redisReply *wait, int wanted);
+/* How many WAIT is to wait for: as many as are needed. Behind a WAIT that others have ended, as it counts whoever comes first,
+ * and one that is needed was missing: all that were `connected` then, by ROLE; 0: there was none. */
+int hfi_confirmation_count(const struct hfi_replicas *needed, int connected);
+int hfi_confirmation_connected(const struct redisReply *role);
 /* How far the primary has written, by its answer to ROLE; -1: it does not say, or is none. */
 int64_t hfi_confirmation_offset(const struct redisReply *role);
 /* How many of `replicas` the primary does not know to have come as far as `offset`. */

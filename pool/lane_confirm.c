@@ -78,7 +78,8 @@ bool hfi_lane_ask_for_confirmation_locked(struct hfi_lane *lane, int64_t now_ns)
 {
     const struct hfi_pool_settings *settings = &lane->deployment->settings;
     bool all = settings->replicas == HF_ALL;
-    int number = !all ? settings->replicas : lane->needed != NULL && lane->needed->count > 0 ? lane->needed->count : 1;
+    bool again = !hfi_list_is_empty(&lane->held);
+    int number = all ? hfi_confirmation_count(lane->needed, again ? lane->connected : 0) : settings->replicas;
     int64_t until_ns = hfi_after_ms(now_ns, settings->command_ms + settings->replicas_ms);
     char replicas[16], patience[24];
     (void)snprintf(replicas, sizeof replicas, "%d", number);
@@ -138,6 +139,7 @@ static void judge_all_locked(struct hfi_lane *lane, const struct hfi_command *an
 {
     const struct hfi_replicas *needed = lane->needed;
     int64_t now_ns = answer->answered_ns;
+    lane->connected = hfi_confirmation_connected(answer->reply);
     if (needed == NULL || needed->count == 0) /* a primary alone could vanish with all that it has granted */
         release_held_locked(lane, 1, 1, true, now_ns);
     else if (now_ns >= needed->until_ns) /* whom it leaves out may be back */

@@ -103,7 +103,8 @@ struct hfi_lane {
     pthread_cond_t quiet;  /* CLOSED: the read role was given back, or the last `done` has returned */
     struct hfi_list queue, in_flight, held, completed, waiters;
     struct hfi_replicas *needed; /* that could be promoted; NULL: not known yet */
-    int64_t written;             /* by the last ROLE in front of a WAIT */
+    int64_t written;             /* by the last ROLE in front of a WAIT; */
+    int connected;               /* how many replicas, by the last one behind it */
     bool confirming;             /* a confirmation is asked for: there is one at a time, */
     bool confirms_again;         /* and one more when it is answered */
     bool reading;        /* the read role is taken */

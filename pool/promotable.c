@@ -8,6 +8,8 @@
 
 /* So long a vote counts. Who was down is promoted no sooner: a sentinel has to hear from it again, win an election and turn it. */
 #define FRESH_NS (500 * HFI_MS)
+/* They are asked once a second. A former primary is made to follow after ten. */
+#define RECENT_NS (1250 * HFI_MS)
 
 static bool has_flag(const struct redisReply *pairs, const char *flag)
 {
@@ -50,9 +52,16 @@ bool hfi_promotable_read(const struct redisReply *reply, struct hfi_said_replica
     return true;
 }
 
-void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former)
+void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former, const struct hfi_named_host *primary,
+                          const struct hfi_said_replicas *const *said, int count, int64_t now_ns)
 {
+    int heard = 0;
+    for (int i = 0; i < count; i++)
+        heard += said[i] != NULL && said[i]->asked_ns != 0 && now_ns - said[i]->asked_ns < RECENT_NS;
+    promotable->primary = *primary;
     promotable->former = *former;
+    if (2 * heard <= count)
+        promotable->former.port = 0;
     promotable->needed.count = 0; /* until it is known who follows the new one */
     promotable->needed.until_ns = HFI_NEVER;
 }
@@ -66,28 +75,59 @@ static const struct hfi_said_replica *find(const struct hfi_said_replicas *said,
     return NULL;
 }
 
-/* By sentinels that have answered lately: none would choose it, and more than half of all would not. *until_ns: then too few of
- * these votes count. */
+static bool is_fresh(int64_t asked_ns, int64_t now_ns)
+{
+    return asked_ns != 0 && now_ns - asked_ns < FRESH_NS;
+}
+
+/* The newest first. Returns how many there are then. */
+static int add_vote(int64_t *asked_ns, int count, int64_t one_ns)
+{
+    int place = count;
+    for (; place > 0 && asked_ns[place - 1] < one_ns; place--)
+        asked_ns[place] = asked_ns[place - 1];
+    asked_ns[place] = one_ns;
+    return count + 1;
+}
+
+/* *until_ns: then too few of these votes count. */
+static bool is_majority(const int64_t *asked_ns, int votes, int known, int64_t *until_ns)
+{
+    if (2 * votes <= known)
+        return false;
+    *until_ns = asked_ns[known / 2] + FRESH_NS;
+    return true;
+}
+
+/* By sentinels that have answered lately: none would choose it, and more than half of all would not. */
 static bool is_voted_out(const struct hfi_said_replicas *const *said, int count, int known, const struct hfi_named_host *at,
                          int64_t now_ns, int64_t *until_ns)
 {
-    int64_t asked_ns[HFI_SENTINELS_MOST]; /* of those that would not, the newest first */
+    int64_t asked_ns[HFI_SENTINELS_MOST]; /* of those that would not */
     int out = 0;
     for (int i = 0; i < count; i++) {
-        if (said[i] == NULL || said[i]->asked_ns == 0 || now_ns - said[i]->asked_ns >= FRESH_NS)
+        if (said[i] == NULL || !is_fresh(said[i]->asked_ns, now_ns))
             continue;
         const struct hfi_said_replica *one = find(said[i], at);
         if (one != NULL && !one->is_out)
             return false;
-        int place = out++;
-        for (; place > 0 && asked_ns[place - 1] < said[i]->asked_ns; place--)
-            asked_ns[place] = asked_ns[place - 1];
-        asked_ns[place] = said[i]->asked_ns;
+        out = add_vote(asked_ns, out, said[i]->asked_ns);
     }
-    if (2 * out <= known)
-        return false;
-    *until_ns = asked_ns[known / 2] + FRESH_NS;
-    return true;
+    return is_majority(asked_ns, out, known, until_ns);
+}
+
+/* Whoever does not reach the sentinels would not learn that it follows by now, and may be promoted again. One that still names
+ * it as the primary cannot choose it. */
+static bool would_be_seen(const struct hfi_said_replicas *const *said, int count, int64_t now_ns, int64_t *until_ns)
+{
+    int64_t asked_ns[HFI_SENTINELS_MOST];
+    int answers = 0;
+    for (int i = 0; i < count; i++) {
+        int64_t one_ns = said[i] == NULL ? 0 : said[i]->asked_ns != 0 ? said[i]->asked_ns : said[i]->named_former_ns;
+        if (is_fresh(one_ns, now_ns))
+            answers = add_vote(asked_ns, answers, one_ns);
+    }
+    return is_majority(asked_ns, answers, count, until_ns);
 }
 
 static bool is_seen_to_follow(const struct hfi_said_replicas *const *said, int count, const struct hfi_named_host *at)
@@ -112,13 +152,14 @@ static bool has(const struct hfi_replicas *replicas, const struct hfi_named_host
 static bool is_left_out(struct hfi_promotable *promotable, const struct hfi_said_replicas *const *said, int count, int known,
                         const struct hfi_named_host *at, int64_t now_ns, int64_t *until_ns)
 {
-    if (promotable->former.port != 0 && hfi_sentinel_is_same(at, &promotable->former)) {
-        if (!is_seen_to_follow(said, count, at))
-            return true;
-        promotable->former.port = 0; /* from now on it is one like the others */
-    }
     int64_t its_until_ns = HFI_NEVER;
-    bool is_out = is_voted_out(said, count, known, at, now_ns, &its_until_ns);
+    bool is_former = promotable->former.port != 0 && hfi_sentinel_is_same(at, &promotable->former);
+    if (is_former && is_seen_to_follow(said, count, at)) {
+        is_former = false; /* from now on it is one like the others */
+        promotable->former.port = 0;
+    }
+    bool is_out = (is_former && would_be_seen(said, count, now_ns, &its_until_ns)) ||
+                  is_voted_out(said, count, known, at, now_ns, &its_until_ns);
     if (its_until_ns < *until_ns)
         *until_ns = its_until_ns;
     return is_out;
@@ -129,18 +170,21 @@ bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_sa
 {
     struct hfi_replicas needed = {.count = 0, .until_ns = HFI_NEVER};
     bool overflows = false;
+    int lists = 0;
     for (int i = 0; i < count; i++) {
+        lists += said[i] != NULL;
         overflows = overflows || (said[i] != NULL && said[i]->count < 0);
         for (int j = 0; said[i] != NULL && j < said[i]->count; j++) {
             const struct hfi_named_host *at = &said[i]->list[j].at;
-            if (has(&needed, at) || is_left_out(promotable, said, count, known, at, now_ns, &needed.until_ns))
+            if (hfi_sentinel_is_same(at, &promotable->primary) || has(&needed, at) ||
+                is_left_out(promotable, said, count, known, at, now_ns, &needed.until_ns))
                 continue;
             overflows = overflows || needed.count == HFI_REPLICAS_MOST;
             if (!overflows)
                 needed.list[needed.count++] = *at;
         }
     }
-    if (overflows) /* who is not listed could be promoted: nothing is confirmed */
+    if (overflows || 2 * lists <= count) /* who is not listed could be promoted: nothing is confirmed */
         needed.count = 0;
     bool same = needed.count == promotable->needed.count && needed.until_ns == promotable->needed.until_ns;
     for (int i = 0; same && i < needed.count; i++)

@@ -12,7 +12,8 @@ struct hfi_said_replica { /* by one sentinel */
 };
 
 struct hfi_said_replicas {
-    int64_t asked_ns; /* when the sentinel was asked; 0: it is silent */
+    int64_t asked_ns; /* when the sentinel was asked; 0: it is silent, or named another primary */
+    int64_t named_former_ns; /* when it was asked, and still named the former primary, whose replicas these are then; 0: it did not */
     int count;        /* -1: there are more than can be kept */
     struct hfi_said_replica list[HFI_REPLICAS_MOST];
 };
@@ -21,15 +22,21 @@ struct hfi_said_replicas {
 bool hfi_promotable_read(const struct redisReply *reply, struct hfi_said_replicas *said);
 
 struct hfi_promotable { /* initially zeroed, but for needed.until_ns */
+    struct hfi_named_host primary;
     struct hfi_named_host former; /* the primary before; "": there was none, or it has been seen to follow since */
     struct hfi_replicas needed;
 };
 
-void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former);
-/* `said`: what each of `count` sentinels has said of the primary's replicas, NULL for nothing; `known`: how many sentinels there
- * are. True: `needed` has changed. All that any of them lists are needed, but for the former primary until it follows, and
- * for those that none of the sentinels who answered within half a second would choose and more than half of all would not. That
- * ends half a second after they were asked: until_ns. */
+/* `said`: until now, of the former primary's. Who has not heard of that one from more than half of them a moment ago may have missed
+ * that it has followed meanwhile, and is the primary again: then it is one like the others. */
+void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former, const struct hfi_named_host *primary,
+                          const struct hfi_said_replicas *const *said, int count, int64_t now_ns);
+/* `said`: what each of `count` sentinels that are asked has said of the primary's replicas, NULL for nothing; `known`: how many
+ * sentinels there are. True: `needed` has changed. All that any of them lists are needed, but for the former primary until it
+ * follows, as long as more than half of those that are asked have answered within half a second and none has shown that it does;
+ * and for those that none of the sentinels who answered within half a second would choose and more than half of all would not.
+ * Both end half a second after they were asked: until_ns. Nobody is needed, so nothing confirmed, before more than half of those
+ * that are asked have said what replicas there are: that one does not list a replica is no reason to leave it out. */
 bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_said_replicas *const *said, int count, int known,
                           int64_t now_ns);
 

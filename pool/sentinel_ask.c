@@ -86,11 +86,31 @@ static void tell_needed(struct by_sentinels *all)
     all->is_untold = hfi_by_sentinels_all_confirm(all) && !all->ops.needed(all->ops.self, &all->promotable.needed);
 }
 
+/* Of those that count, NULL for one that has said nothing or has no vote; returns how many they are. *known: there are at least so
+ * many. */
+static int what_they_say(const struct by_sentinels *all, const struct hfi_said_replicas **said, int *known)
+{
+    const struct hfi_council *council = &all->council;
+    int count = 0;
+    *known = 0;
+    for (int i = 0; i < all->count; i++) {
+        bool may_vote = !council->of[i].is_found || council->of[i].id[0] != 0;
+        if (hfi_council_counts(council, i))
+            said[count++] = may_vote && all->list[i].has_said ? all->list[i].said : NULL;
+        if (council->of[i].testimony == HFI_TESTIMONY_NAMED && council->of[i].says.sentinels > *known)
+            *known = council->of[i].says.sentinels;
+    }
+    *known = count > *known ? count : *known;
+    return count;
+}
+
 /* Another primary is named: what was said of replicas was said of the former one's. */
 static void forget_replicas(struct by_sentinels *all, const struct hfi_named_host *former, int64_t now_ns)
 {
+    const struct hfi_said_replicas *said[HFI_SENTINELS_MOST];
+    int known, count = what_they_say(all, said, &known);
     all->moved_ns = now_ns;
-    hfi_promotable_moved(&all->promotable, former);
+    hfi_promotable_moved(&all->promotable, former, &all->council.decided.primary, said, count, now_ns);
     for (int i = 0; i < all->count; i++)
         all->list[i].has_said = false;
     tell_needed(all);
@@ -99,17 +119,8 @@ static void forget_replicas(struct by_sentinels *all, const struct hfi_named_hos
 static void judge_replicas(struct by_sentinels *all, int64_t now_ns)
 {
     const struct hfi_said_replicas *said[HFI_SENTINELS_MOST];
-    const struct hfi_council *council = &all->council;
-    int known = 0, told = 0;
-    for (int i = 0; i < all->count; i++) {
-        bool counts = hfi_council_counts(council, i), may_vote = !council->of[i].is_found || council->of[i].id[0] != 0;
-        said[i] = counts && may_vote && all->list[i].has_said ? all->list[i].said : NULL;
-        known += counts;
-        if (council->of[i].testimony == HFI_TESTIMONY_NAMED && council->of[i].says.sentinels > told)
-            told = council->of[i].says.sentinels;
-    }
-    known = told > known ? told : known;
-    if (hfi_promotable_judge(&all->promotable, said, all->count, known, now_ns) || all->is_untold)
+    int known, count = what_they_say(all, said, &known);
+    if (hfi_promotable_judge(&all->promotable, said, count, known, now_ns) || all->is_untold)
         tell_needed(all);
 }
 
@@ -120,9 +131,12 @@ static void listed_replicas(struct hfi_command *command)
     const struct hfi_sentinel_says *says = &all->council.of[one->index].says, *decided = &all->council.decided;
     bool is_of_it = all->council.has_decided && all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED &&
                     hfi_sentinel_is_same(&says->primary, &decided->primary);
-    if (command->outcome == HFI_ANSWERED && is_of_it)
+    bool names_former = all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED &&
+                        hfi_sentinel_is_same(&says->primary, &all->promotable.former);
+    if (command->outcome == HFI_ANSWERED && (is_of_it || names_former))
         one->has_said = hfi_promotable_read(command->reply, one->said);
     one->said->asked_ns = command->outcome == HFI_ANSWERED && is_of_it ? command->stamp_ns : 0;
+    one->said->named_former_ns = command->outcome == HFI_ANSWERED && names_former ? command->stamp_ns : 0;
     judge_replicas(all, hfi_now(all->deployment.clock));
     hfi_by_sentinels_report(all);
 }

@@ -235,6 +235,17 @@ static void check_clocks(struct check *check, int round)
              "the clocks of %d of %d servers agree", clocks->answered, clocks->servers);
 }
 
+/* Who has just opened the client has not heard yet, perhaps, who has to confirm. False: there are no sentinels. */
+static bool report_of(const hf_client *client, struct hfi_topology_report *report)
+{
+    int64_t now = hfi_now(client->clock), until = hfi_after_ms(now, client->command_ms);
+    while (hfi_pool_report(client->pool, false, report) && client->replicas == HF_ALL && report->replicas == 0 && now < until) {
+        pause_for(now);
+        now = hfi_now(client->clock);
+    }
+    return hfi_pool_report(client->pool, true, report); /* whose clocks are to be compared is known now */
+}
+
 /* What a failover can do to leases. */
 static void check_failover(struct check *check)
 {
@@ -242,7 +253,7 @@ static void check_failover(struct check *check)
     struct hfi_topology_report report;
     int64_t longest_ms = client->max_lease_ms > 0 ? client->max_lease_ms : client->lease_ms;
     int64_t quarantine_ms = SECOND_LIFE_MS + longest_ms + client->mutex_rules.guard_ms;
-    if (!hfi_pool_report(client->pool, true, &report))
+    if (!report_of(client, &report))
         return;
     find(check, report.answering < report.sentinels ? HF_LOG_WARNING : HF_LOG_INFO,
          report.answering < report.sentinels ? "start the others, or name those that are there" : "",

@@ -36,7 +36,7 @@ void hfi_lock_mistrust(const struct hfi_lock *lock, struct hfi_answer *answer, c
     if (answer->kind == HFI_GRANTED &&
         (command->replicas_missing > 0 || hfi_quarantine_left_ns(lock, command->answered_ns) > 0)) {
         answer->kind = HFI_NO_ANSWER; /* its token asks again, and that confirms it, or is released */
-        answer->there = true;
+        answer->there = answer->counts_not = true;
     }
 }
 

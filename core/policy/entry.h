@@ -143,7 +143,7 @@ struct hfi_entry {
     bool     remote_waiters;      /* another process waits for the lease that this token has, or may have already */
     uint8_t  tried_status;        /* HF_BUSY or HF_FOREIGN */
     uint8_t  trouble;             /* hf_status: why the server cannot serve us now; HF_OK: it can */
-    uint8_t  unheard;             /* R messages in a row that the holder did not receive */
+    uint8_t  unheard;             /* R messages in a row that the holder did not receive; or grants that did not count */
     struct hfi_waiter *successor; /* the oldest waiter, if it has been woken to take what is HELD; else NULL */
     int64_t  ask_at;              /* when the next re-check or retry is due; HFI_NEVER: none is */
     int64_t  asked_for;           /* lease asked for by the last acquire, ns; the oldest waiter may be another by now */
@@ -241,6 +241,7 @@ struct hfi_answer {
     bool      there;    /* the server may have a key or a place of the token */
     bool      in_doubt; /* the server may still execute an acquire of this token (P5) */
     bool      unheard;  /* R was published to the holder, which did not receive it */
+    bool      counts_not; /* NO_ANSWER: it was GRANTED, but too few replicas have it, or the server is in quarantine */
     hf_status status;
     int64_t   sent_at;  /* stamp of the command */
     int64_t   fence, left_ms, position, ticket;

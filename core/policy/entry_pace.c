@@ -78,6 +78,13 @@ int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at)
     return at > least ? at : least;
 }
 
+int64_t hfi_step_after_no_answer(struct hfi_entry *entry, bool granted, int64_t now)
+{
+    if (!granted) /* its connection is lost, and dials have a pace of their own */
+        return hfi_step_next_early(entry, now);
+    return now + hfi_step_wish_again_ms(entry, true, hfi_step_period_ms(entry)) * HFI_MS;
+}
+
 int64_t hfi_step_door_at(const struct hfi_entry *entry)
 {
     bool is_shut = entry->rules->shares && entry->holding == HFI_BY_THREAD && entry->remote_waiters &&

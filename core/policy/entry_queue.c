@@ -294,7 +294,7 @@ HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answe
         break;
     case HFI_NO_ANSWER:
         entry->ask.hint = was_recheck ? HFI_NO_HINT : HFI_EARLY;
-        trouble(entry, HF_UNAVAILABLE, hfi_step_next_early(entry, step->now), step);
+        trouble(entry, HF_UNAVAILABLE, hfi_step_after_no_answer(entry, answer->counts_not, step->now), step);
         break;
     case HFI_NOT_SENT:
         if (answer->native)

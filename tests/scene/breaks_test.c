@@ -144,7 +144,7 @@ static void a_lock_that_a_break_took_from_a_waiter_is_released_at_once(void **st
     (void)hft_must_take(holder, "n", NULL);
     hft_take(&waiter, other, "n", HF_LOCK(.wait_ms = 5000));
     hft_pass_ms(20);
-    sim_keyspace_members(&sim_server.keys, "hf:queue:{n}:hf:{n}", note_token, waits);
+    sim_keyspace_members(&sim_server->keys, "hf:queue:{n}:hf:{n}", note_token, waits);
     hft_revoked(waits, '1', revoked);
     (void)snprintf(line, sizeof line, "SET hf:{n} %s PX 60000", revoked);
     hft_tell(line);

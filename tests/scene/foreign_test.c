@@ -59,7 +59,7 @@ static void a_key_event_is_no_message_to_a_holder(void **state)
         (void)snprintf(channel, sizeof channel, "__keyspace@0__:hf:{%s}", names[i]);
         assert_true(sim_server_is_heard(channel));
         (void)snprintf(text, sizeof text, "B %s - hf:{held}", hft_key("hf:{held}"));
-        (void)sim_server.keys.publish(NULL, channel, strlen(channel), text, strlen(text));
+        (void)sim_server->keys.publish(NULL, channel, strlen(channel), text, strlen(text));
         hft_pass_ms(50);
         assert_int_equal(hft_listed(process, "renew"), 0); /* nor is it in doubt for who begins to listen */
         assert_true(hft_is_valid(process, lease));
@@ -89,14 +89,14 @@ static void a_server_that_came_back_is_asked_for_its_events_again(void **state)
 {
     (void)state;
     struct sim_process *process = hft_process(NULL);
-    assert_non_null(strchr(sim_server.notify, 'K'));
+    assert_non_null(strchr(sim_server->notify, 'K'));
     sim_server_crash(sim.now + 50 * HFI_MS, true, 0, SIM_CLOSED);
-    assert_int_equal(sim_server.notify[0], 0);
+    assert_int_equal(sim_server->notify[0], 0);
     struct hft_actor waiter;
     hft_tell("SET hf:{n} theirs PX 60000");
     hft_take(&waiter, process, "n", HF_LOCK(.wait_ms = 5000));
     hft_pass_ms(2000);
-    assert_non_null(strchr(sim_server.notify, 'K'));
+    assert_non_null(strchr(sim_server->notify, 'K'));
     hft_tell("DEL hf:{n}");
     HFT_UNTIL(waiter.ended != 0);
     assert_int_equal(waiter.status, HF_OK);

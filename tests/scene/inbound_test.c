@@ -36,7 +36,7 @@ static void lay(struct pair *pair, const hf_lock_options *options)
     hft_take(&pair->waiter, pair->other, "n", HF_LOCK(.lease_ms = 10000, .wait_ms = 5000));
     HFT_UNTIL(hft_ran("acquire") == 1);
     hft_pass_ms(20);
-    sim_keyspace_members(&sim_server.keys, "hf:queue:{n}:hf:{n}", note_token, pair->waits);
+    sim_keyspace_members(&sim_server->keys, "hf:queue:{n}:hf:{n}", note_token, pair->waits);
 }
 
 /* The grant message was published while the waiter's subscriber was away. The next re-check would be up to 440 ms

@@ -169,11 +169,11 @@ static void share_out(struct sim_process *b, struct sim_process *a, struct call 
 static void begin_to_overtake(struct sim_process *a, struct call *calls, enum sim_refusal refusal, struct hft_actor *first,
                               struct hft_actor *second)
 {
-    int refused = sim_server.scripts_refused;
-    sim_server.scripts_known = 0;
+    int refused = sim_server->scripts_refused;
+    sim_server->scripts_known = 0;
     hft_give_back(first, a, calls[1].lease);
-    HFT_UNTIL(sim_server.scripts_refused > refused);
-    sim_server.scripts_known = UINT32_MAX;
+    HFT_UNTIL(sim_server->scripts_refused > refused);
+    sim_server->scripts_known = UINT32_MAX;
     sim_server_refuse(refusal);
     hft_give_back(second, a, calls[2].lease);
 }
@@ -319,12 +319,12 @@ static void permits_that_are_gone_or_broken_are_lost_though_the_script_is_not_kn
             hft_run(b, break_it, b);
         else
             hft_tell("DEL hf:sem:{s}");
-        sim_server.scripts_known = 0;
-        int refused = sim_server.scripts_refused;
+        sim_server->scripts_known = 0;
+        int refused = sim_server->scripts_refused;
         for (int i = 0; i < 2; i++)
             hft_give_back(&givers[i], a, calls[i + 1].lease);
         HFT_UNTIL(givers[0].ended != 0 && givers[1].ended != 0);
-        assert_int_equal(sim_server.scripts_refused, refused + 2);
+        assert_int_equal(sim_server->scripts_refused, refused + 2);
         assert_int_equal(givers[0].status, HF_LOST);
         assert_int_equal(givers[1].status, HF_LOST);
     }

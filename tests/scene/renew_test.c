@@ -120,7 +120,7 @@ static void an_answer_tells_whether_another_process_waits(void **state)
         char token[TOKEN_MOST];
         (void)hft_scene_begin(NULL);
         struct sim_process *process = hft_process(NULL), *other = hft_process(NULL);
-        sim_server.lost_percent = 100;
+        sim_server->lost_percent = 100;
         hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 3000, .linger_ms = 5000));
         (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
         if (waits)

@@ -51,7 +51,7 @@ static void a_user_without_the_right_to_release_gets_an_error_that_names_it(void
     struct hft_actor giver;
     struct sim_process *process = hft_process(NULL);
     hf_lease *lease = hft_must_take(process, "n", NULL);
-    sim_server.keys.forbidden = "GET";
+    sim_server->keys.forbidden = "GET";
     hft_give_back(&giver, process, lease);
     HFT_UNTIL(giver.ended != 0);
     assert_int_equal(giver.status, HF_UNKNOWN);

@@ -3,6 +3,7 @@
 #include "tests/scene/scene.h"
 #include "core/context/context.h"
 #include "core/protocol/scripts.h"
+#include "tests/sim/history.h"
 #include "tests/sim/pool_inside.h"
 
 #include <setjmp.h>
@@ -68,6 +69,26 @@ void sim_lane_lists(const struct hfi_command *command, bool counts)
 
 void sim_script_over(void)
 {
+}
+
+/* Scenes have one server: nobody takes over. */
+void sim_command_over(void)
+{
+}
+
+void sim_watch_hears_of(int primary, uint64_t epoch, int relies_on, uint64_t by_epoch)
+{
+    (void)primary, (void)epoch, (void)relies_on, (void)by_epoch;
+}
+
+void sim_watch_moves(struct sim_process *process, int reign)
+{
+    (void)process, (void)reign;
+}
+
+void sim_watch_has_met(struct sim_process *process, int reign)
+{
+    (void)process, (void)reign;
 }
 
 void sim_script_ran(const char *script, const struct sim_words *words)
@@ -147,9 +168,9 @@ int hft_scene_begin(void **state)
     sim_network_begin();
     sim_network.delay_least = sim_network.delay_most = HFT_TRIP_NS;
     sim_server_begin();
-    sim_server.clock_ppm = 0;
-    publish = sim_server.keys.publish;
-    sim_server.keys.publish = note_message;
+    sim_server->clock_ppm = 0;
+    publish = sim_server->keys.publish;
+    sim_server->keys.publish = note_message;
     tally_count = 0;
     memset(calls, 0, sizeof calls);
     return 0;
@@ -227,7 +248,7 @@ struct sim_process *hft_process(const hf_client_options *options)
     hf_error error;
     if (hft_open(&process, options, &error) != HF_OK)
         fail_msg("%s", error.message);
-    if (sim_server.takes_subscribers)
+    if (sim_server->takes_subscribers)
         HFT_UNTIL(sim_server_is_heard(process->client->identity.channel));
     hft_pass_ms(1);
     return process;
@@ -325,8 +346,8 @@ const char *hft_answered(const char *line)
         words.text[words.count] = word;
         words.size[words.count++] = strlen(word);
     }
-    sim_server.keys.now_us = sim_server_us();
-    if (!sim_keyspace_run(&sim_server.keys, &words, &reply))
+    sim_server->keys.now_us = sim_server_us();
+    if (!sim_keyspace_run(&sim_server->keys, &words, &reply))
         fail_msg("%s: %s", line, hfi_buffer_data(&reply));
     const char *bulk = memchr(hfi_buffer_data(&reply), '\n', hfi_buffer_size(&reply)); /* behind its size */
     (void)snprintf(text, sizeof text, "%.*s", bulk != NULL ? (int)(hfi_buffer_data(&reply) + hfi_buffer_size(&reply) - bulk - 1) : 0,
@@ -342,8 +363,8 @@ void hft_tell(const char *line)
 
 const char *hft_key(const char *key)
 {
-    sim_server.keys.now_us = sim_server_us();
-    const char *value = sim_keyspace_string(&sim_server.keys, key);
+    sim_server->keys.now_us = sim_server_us();
+    const char *value = sim_keyspace_string(&sim_server->keys, key);
     return value != NULL ? value : "";
 }
 

@@ -225,9 +225,9 @@ static uint64_t commands_of_an_acquire(int64_t delay_ms)
     sim_network.delay_least = sim_network.delay_most = delay_ms * HFI_MS;
     struct sim_process *process = hft_process(HF_CLIENT(.lanes = 1, .connect_ms = 5000, .command_ms = 5000));
     assert_int_equal(hft_released(process, hft_must_take(process, "a", HF_LOCK(.wait_ms = 5000))), HF_OK);
-    uint64_t before = sim_server.commands;
+    uint64_t before = sim_server->commands;
     hf_lease *lease = hft_must_take(process, "b", HF_LOCK(.wait_ms = 5000));
-    uint64_t commands = sim_server.commands - before;
+    uint64_t commands = sim_server->commands - before;
     assert_int_equal(hft_listed(process, "more"), 0);
     assert_int_equal(hft_released(process, lease), HF_OK);
     return commands;
@@ -325,7 +325,7 @@ static void a_user_without_the_right_to_the_counter_gets_an_error_that_names_it(
     (void)state;
     hf_error error;
     struct sim_process *process;
-    sim_server.keys.forbidden = "GET";
+    sim_server->keys.forbidden = "GET";
     assert_int_not_equal(hft_open(&process, NULL, &error), HF_OK);
     assert_non_null(strstr(error.message, "which is GET"));
 }

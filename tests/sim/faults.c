@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* faults.c - the plan of a history's faults: which ones and when, by the profile and at random. */
 #include "tests/sim/history.h"
+#include "tests/sim/hosts.h"
+#include "tests/sim/pool_inside.h"
+#include "tests/sim/sentinels.h"
 
 #include <stdio.h>
 
@@ -8,7 +11,7 @@ const char *sim_profile_name(enum sim_profile profile)
 {
     static const char *const names[] = {"calm",   "deaf",     "lossy",   "singles",  "kills",   "pauses",
                                         "cuts",   "stalls",   "freezes", "restarts", "amnesia", "failovers",
-                                        "clocks", "refusals", "foreign", "lies", "storm"};
+                                        "clocks", "refusals", "foreign", "lies", "storm", "replicas", "sentinels"};
     _Static_assert(sizeof names / sizeof names[0] == SIM_PROFILES, "each profile has a name");
     return profile < SIM_PROFILES ? names[profile] : "any";
 }
@@ -162,8 +165,8 @@ static void meddle(void)
 {
     char key[32];
     (void)snprintf(key, sizeof key, "hf:{n%d}", (int)sim_between(0, history.locks - 1));
-    sim_server.keys.now_us = sim_server_us();
-    const char *value = sim_keyspace_string(&sim_server.keys, key);
+    sim_server->keys.now_us = sim_server_us();
+    const char *value = sim_keyspace_string(&sim_server->keys, key);
     if (value == NULL) {
         sim_say("another program takes %s", key);
         sim_server_set(key, "somebody else", sim_between(10, SIM_FOREIGN_MS));
@@ -177,14 +180,14 @@ static void freeze_or_flush(void)
 {
     if (sim_chance(30)) {
         sim_server_forget_scripts(true);
-    } else if (sim_server.up && sim_server.frozen_until <= sim.now) {
+    } else if (sim_server->up && sim_server->frozen_until <= sim.now) {
         sim_server_freeze(sim.now + sim_between(1, sim_chance(30) ? 3000 : 800) * HFI_MS);
     }
 }
 
 static void crash(bool keeps_data)
 {
-    if (!sim_server.up)
+    if (!sim_server->up)
         return;
     sim_server_crash(sim.now + sim_between(1, 1000) * HFI_MS, keeps_data, 0,
                      sim_chance(70) ? SIM_CLOSED : SIM_SILENT);
@@ -219,7 +222,7 @@ static void hurt(enum sim_profile how)
         crash(how == SIM_RESTARTS);
         break;
     case SIM_FAILOVERS:
-        if (sim_server.up)
+        if (sim_server->up)
             fail_over();
         break;
     case SIM_CLOCKS:
@@ -233,6 +236,15 @@ static void hurt(enum sim_profile how)
         break;
     case SIM_LIES:
         sim_lie();
+        break;
+    case SIM_REPLICAS:
+    case SIM_SENTINELS:
+        if (sim_chance(90))
+            sim_takeovers_hurt();
+        else if (sim_chance(50))
+            cut_one();
+        else
+            kill_one();
         break;
     default:
         break;
@@ -250,6 +262,7 @@ static void fault(void *what, int64_t number)
         return;
     hurt(is(SIM_STORM) ? all[sim_between(0, (int64_t)(sizeof all / sizeof all[0]) - 1)] : history.profile);
     bool often = is(SIM_CUTS) || is(SIM_STALLS) || is(SIM_PAUSES) || is(SIM_FOREIGN);
+    often = often || is(SIM_REPLICAS) || is(SIM_SENTINELS);
     int64_t apart_ms = is(SIM_LIES) ? sim_between(1, 60) : sim_between(10, often ? 500 : 2000);
     sim_at(sim.now + apart_ms * HFI_MS, NULL, fault, NULL, 0);
 }
@@ -262,8 +275,8 @@ static void evict(void *what, int64_t number)
     (void)number;
     if (history.healed != 0)
         return;
-    sim_server.keys.now_us = sim_server_us();
-    if (sim_keyspace_evict(&sim_server.keys, "hf:fence"))
+    sim_server->keys.now_us = sim_server_us();
+    if (sim_keyspace_evict(&sim_server->keys, "hf:fence"))
         sim_say("the fence counter is evicted");
     sim_at(sim.now + sim_between(5, 1000) * HFI_MS, NULL, evict, NULL, 0);
 }
@@ -284,26 +297,32 @@ void sim_faults_plan(void)
 {
     history.forward_budget_us = history.guard_ms * 800;
     if (is(SIM_DEAF) && sim_chance(50))
-        sim_server.takes_subscribers = false;
+        sim_server->takes_subscribers = false;
     else if (is(SIM_DEAF))
-        sim_server.lost_percent = 100;
+        sim_server->lost_percent = 100;
     if (is(SIM_DEAF))
         history.linger_ms = 0;
     if (is(SIM_SINGLES)) {
-        sim_server.lost_percent = (int)sim_between(5, 60);
-        sim_server.twice_percent = (int)sim_between(0, 30);
-        sim_server.spared_ns = 1000 * HFI_MS;
+        sim_server->lost_percent = (int)sim_between(5, 60);
+        sim_server->twice_percent = (int)sim_between(0, 30);
+        sim_server->spared_ns = 1000 * HFI_MS;
     }
     if (is(SIM_LOSSY) || is(SIM_STORM)) {
-        sim_server.lost_percent = (int)sim_between(0, 60);
-        sim_server.twice_percent = (int)sim_between(0, 30);
-        sim_server.late_percent = (int)sim_between(0, 30);
-        sim_server.late_most = (sim_chance(50) ? 2000 : history.lease_ms + 2 * history.guard_ms) * HFI_MS;
+        sim_server->lost_percent = (int)sim_between(0, 60);
+        sim_server->twice_percent = (int)sim_between(0, 30);
+        sim_server->late_percent = (int)sim_between(0, 30);
+        sim_server->late_most = (sim_chance(50) ? 2000 : history.lease_ms + 2 * history.guard_ms) * HFI_MS;
     }
     if (is(SIM_STALLS) || is(SIM_STORM) || is(SIM_LOSSY)) {
         sim_network.delay_most = sim_between(1, 20) * HFI_MS;
         sim_network.spike_percent = (int)sim_between(0, 5);
         sim_network.spike_most = sim_between(1, 200) * HFI_MS;
+    }
+    if (history.by_sentinels) {
+        sim_topologies_begin();
+        sim_hosts_begin(history.apart_us);
+        sim_sentinels_begin(history.down_after_ms * HFI_MS);
+        sim_takeovers_begin();
     }
     history.clock_goes_back = is(SIM_STORM) || ((is(SIM_CLOCKS) || is(SIM_FAILOVERS)) && sim_chance(50));
     if (is(SIM_FAILOVERS))
@@ -320,11 +339,16 @@ void sim_faults_end(void)
 {
     history.healed = sim.now;
     sim_say("from here on all is well");
-    if (sim_server.frozen_until > sim.now)
-        sim_server.frozen_until = sim.now;
-    sim_server.keys.refuses = SIM_TAKES_ALL;
+    if (history.by_sentinels) {
+        sim_hosts_heal();
+        sim_sentinels_heal();
+        sim_topologies_heal();
+    }
+    if (sim_server->frozen_until > sim.now)
+        sim_server->frozen_until = sim.now;
+    sim_server->keys.refuses = SIM_TAKES_ALL;
     if (!is(SIM_DEAF) && !is(SIM_SINGLES))
-        sim_server.lost_percent = sim_server.late_percent = 0;
+        sim_server->lost_percent = sim_server->late_percent = 0;
     sim_network.spike_percent = 0;
     sim_network.spike_most = 0;
     sim_network.delay_most = HFI_MS;
@@ -341,7 +365,7 @@ void sim_faults_end(void)
     for (int i = 0; i < SIM_LOCKS; i++) {
         char key[32];
         (void)snprintf(key, sizeof key, "hf:{n%d}", i);
-        const char *value = sim_keyspace_string(&sim_server.keys, key);
+        const char *value = sim_keyspace_string(&sim_server->keys, key);
         if (value != NULL && value[0] == 's')
             sim_server_del(key);
     }

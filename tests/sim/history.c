@@ -17,6 +17,11 @@ struct sim_history history;
 
 /* ---- processes ---- */
 
+static const char *uri(void)
+{
+    return history.by_sentinels ? "sentinel://s1,s2,s3/virtual" : "redis://virtual";
+}
+
 static void open_client(void *arg)
 {
     struct sim_process *process = arg;
@@ -26,11 +31,13 @@ static void open_client(void *arg)
                                  .guard_ms = history.guard_ms,
                                  .command_ms = history.command_ms,
                                  .quarantine_ms = history.quarantine_ms,
+                                 .replicas = history.replicas,
+                                 .replicas_ms = history.replicas_ms,
                                  .lanes = (int)sim_between(1, 2),
                                  .keyspace_events = sim_chance(30) ? "off" : "auto",
                                  .local_bytes = history.pages > 0 && sim_chance(30) ? HF_OFF : 0,
                                  .lazy = sim_chance(50)};
-    while (hf_client_open("redis://virtual", &options, &process->client, &error) != HF_OK)
+    while (hf_client_open(uri(), &options, &process->client, &error) != HF_OK)
         sim_sleep(sim_between(1, 200) * HFI_MS);
     sim_say("the client is open");
     for (int i = 0; i < history.threads && history.actor_count < SIM_ACTORS; i++) {
@@ -79,16 +86,17 @@ static void probe(void *arg)
 {
     struct sim_process *process = arg;
     hf_client_options options = {
-        .size = sizeof options, .lease_ms = history.lease_ms, .guard_ms = history.guard_ms};
+        .size = sizeof options, .lease_ms = history.lease_ms, .guard_ms = history.guard_ms,
+        .replicas = history.replicas, .replicas_ms = history.replicas_ms};
     hf_error error = {.status = HF_OK};
-    if (hf_client_open("redis://virtual", &options, &process->client, &error) != HF_OK)
+    if (hf_client_open(uri(), &options, &process->client, &error) != HF_OK)
         sim_violation("[status] nobody can open a client though all is well: %s", error.message);
     for (int lock = 0; process->client != NULL && lock < history.locks; lock++) {
         char name[16];
         hf_lease *lease;
         (void)snprintf(name, sizeof name, "n%d", lock);
         struct sim_holding *holding = sim_watch_expect(lock);
-        hf_lock_options wait = {.size = sizeof wait, .wait_ms = 600 + history.linger_ms};
+        hf_lock_options wait = {.size = sizeof wait, .wait_ms = 600 + history.linger_ms + 6 * history.replicas_ms};
         hf_status status = hf_lock_acquire(process->client, name, &wait, &lease, &error);
         if (status != HF_OK) {
             sim_violation("[keys-end] lock %d is nobody's and not to be had: %s", lock, error.message);
@@ -142,7 +150,7 @@ static void run_phases(void)
 {
     sim_run(FAULTS_NS);
     sim_faults_end();
-    history.settled = sim.now + SETTLE_NS + quarantines_ns();
+    history.settled = sim.now + SETTLE_NS + quarantines_ns() + history.second_life_ms * HFI_MS;
     for (int i = 0; i < sim.process_count; i++) /* a pause goes on to its end */
         if (sim.processes[i].last_pause_end + SETTLE_NS > history.settled)
             history.settled = sim.processes[i].last_pause_end + SETTLE_NS;
@@ -169,10 +177,30 @@ static void run_phases(void)
 
 /* ---- from the seed ---- */
 
+/* What a failover may lose, and so what excuses what, depends on what the clients ask for. */
+static void draw_deployment(void)
+{
+    bool confirms = history.profile == SIM_REPLICAS;
+    history.pages = 0; /* a value is not confirmed */
+    history.command_ms = sim_between(400, 1000);
+    history.apart_us = history.guard_ms * 900;
+    history.down_after_ms = sim_between(150, 600);
+    history.second_life_ms = sim_between(200, 1500);
+    history.replicas_ms = confirms ? sim_between(20, 150) : 0;
+    history.replicas = !confirms ? 0 : sim_chance(80) ? HF_ALL : 1;
+    if (!confirms && !history.uses_up_fences && sim_chance(50)) {
+        history.lease_ms = history.lease_ms > 500 ? 500 : history.lease_ms;
+        history.quarantine_ms = history.second_life_ms + 2 * history.lease_ms + history.lease_ms / 10 + history.guard_ms + 1100;
+    }
+}
+
 static void draw(enum sim_profile profile)
 {
     static const int64_t leases[] = {150, 300, 500, 1000, 2000, 3000};
-    int64_t die = sim_between(0, SIM_PROFILES - 1);
+    int64_t die = sim_between(0, SIM_REPLICAS - 1);
+    uint64_t rng = sim.seed ^ UINT64_C(0x7265706c69636173); /* one in eight; the others are what they were without */
+    if (profile == SIM_PROFILES && hfi_rng_next(&rng) % 8 == 0)
+        die = hfi_rng_next(&rng) % 3 != 0 ? SIM_REPLICAS : SIM_SENTINELS;
     history = (struct sim_history){.profile = profile < SIM_PROFILES ? profile : (enum sim_profile)die};
     history.locks = (int)sim_between(1, 2);
     history.pages = sim_chance(40) ? (int)sim_between(1, SIM_PAGES) : 0;
@@ -198,7 +226,7 @@ static void draw(enum sim_profile profile)
         history.think_most = 0;
         history.hold_most = 2;
     }
-    uint64_t rng = sim.seed ^ UINT64_C(0x6c6f6f7073); /* one in five; of its own, so the others are what they were without */
+    rng = sim.seed ^ UINT64_C(0x6c6f6f7073); /* one in five; of its own, so the others are what they were without */
     history.loops = hfi_rng_next(&rng) % 5 == 0;
     rng = sim.seed ^ UINT64_C(0x72656164657273); /* one in four */
     history.reads = hfi_rng_next(&rng) % 4 == 0 ? 20 + (int)(hfi_rng_next(&rng) % 75) : 0;
@@ -208,7 +236,10 @@ static void draw(enum sim_profile profile)
     bool loses = history.profile == SIM_FAILOVERS || history.profile == SIM_AMNESIA;
     if (loses && !history.uses_up_fences && hfi_rng_next(&rng) % 2 == 0) /* which asks without being asked */
         history.quarantine_ms = 2 * history.lease_ms + history.lease_ms / 10 + history.guard_ms + 20;
-    history.ops_end = FAULTS_NS + SETTLE_NS + WELL_NS + quarantines_ns();
+    history.by_sentinels = history.profile == SIM_REPLICAS || history.profile == SIM_SENTINELS;
+    if (history.by_sentinels)
+        draw_deployment();
+    history.ops_end = FAULTS_NS + SETTLE_NS + WELL_NS + quarantines_ns() + history.second_life_ms * HFI_MS;
 }
 
 void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, struct sim_result *result)
@@ -218,28 +249,36 @@ void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, stru
     sim_network_begin();
     sim_server_begin();
     if (seed % 4 == 3)
-        sim_server.keys.forbidden = "TIME"; /* to scripts: their clock is a key */
+        sim_server->keys.forbidden = "TIME"; /* to scripts: their clock is a key */
     draw(profile);
     sim_say("seed %llu: %s, %d processes of %d threads, %d locks, %d pages, lease %lld ms, guard %lld ms",
             (unsigned long long)seed, sim_profile_name(history.profile), history.process_goal,
             history.threads, history.locks, history.pages, (long long)history.lease_ms,
             (long long)history.guard_ms);
     sim_watch_begin();
-    history.oracle.strict = history.quarantine_ms > 0 ? history.locks : 0;
+    history.oracle.strict = history.quarantine_ms > 0 || history.replicas != 0 ? history.locks : 0;
+    history.oracle.by_several = history.by_sentinels;
+    history.oracle.lossless = history.replicas != 0;
+    history.oracle.apart = (1000 + history.guard_ms) * HFI_MS;
     sim_permits_begin();
     sim_faults_plan();
     for (int i = 0; i < history.process_goal; i++)
         sim_at(sim_chance(70) ? sim.now : sim_between(0, 1000 * HFI_MS), NULL, begin, NULL, 0);
     run_phases();
+    uint64_t commands = 0, messages = 0;
+    for (int i = 0; i < (history.by_sentinels ? SIM_SERVERS : 1); i++) {
+        commands += sim_servers[i].commands;
+        messages += sim_servers[i].messages;
+    }
     *result = (struct sim_result){.grants = history.grants,
                                   .acquires = history.acquires,
                                   .fetches = history.fetches,
                                   .loads = history.loads,
                                   .faults = history.faults,
                                   .events = sim.events,
-                                  .commands = sim_server.commands,
+                                  .commands = commands,
                                   .losses = history.oracle.losses,
-                                  .messages = sim_server.messages,
+                                  .messages = messages,
                                   .digest = sim.digest,
                                   .longest_gap = history.oracle.longest_gap,
                                   .length = sim.now,

@@ -37,6 +37,8 @@ enum sim_profile {
     SIM_FOREIGN,   /* another program uses the keys; operators break leases */
     SIM_LIES,      /* somebody publishes what nobody said; nothing else goes wrong */
     SIM_STORM,     /* all of it at once */
+    SIM_REPLICAS,  /* failovers, of which replicas=all lets none lose a lease, and replicas=N none after a crash */
+    SIM_SENTINELS, /* failovers with quarantine_ms, or with nothing */
     SIM_PROFILES
 };
 const char *sim_profile_name(enum sim_profile profile);
@@ -64,6 +66,11 @@ struct sim_history {
     int counts;                       /* percent of its acquires that take permits of the semaphore, */
     int limit;                        /* of so many; some ask with a smaller limit */
     int64_t quarantine_ms;            /* 0: none */
+    bool by_sentinels;                /* they say who the primary is */
+    int replicas;                     /* that confirm; HF_ALL */
+    int64_t replicas_ms, down_after_ms;
+    int64_t apart_us;                 /* that servers' clocks are apart, at most */
+    int64_t second_life_ms;           /* of a former primary, at most */
     bool loops;                       /* its threads start as event loops do, most of the time */
     bool uses_up_fences;              /* threads take so many leases that they wait for fences */
     bool clock_goes_back;             /* so its counter is not lost too: then nothing is promised (P8) */
@@ -103,6 +110,11 @@ bool sim_faults_may_hurt(const struct sim_process *process,
 bool sim_connections_are_well(void);     /* all the time, in both directions */
 bool sim_world_is_well(void);            /* the bounds for healthy processes hold now */
 
+/* takeovers.c */
+void sim_takeovers_begin(void);
+void sim_takeovers_hurt(void);
+bool sim_takeovers_go_on(void);
+
 /* lies.c */
 void sim_lie(void);
 
@@ -133,6 +145,12 @@ struct sim_holding *sim_watch_expect(int lock);
 bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease);
 void sim_watch_releases(struct sim_holding *holding);
 void sim_watch_event(hf_lease *lease, const hf_event *event, void *holding);
+/* Some process has been told of this primary, and relies on that one. */
+void sim_watch_hears_of(int primary, uint64_t epoch, int relies_on, uint64_t by_epoch);
+/* It begins to ask the server of this reign. */
+void sim_watch_moves(struct sim_process *process, int reign);
+/* It has been connected to the server of this reign for as long as it takes to learn what that one knows of its leases. */
+void sim_watch_has_met(struct sim_process *process, int reign);
 void sim_watch_killed(const struct sim_process *process);
 /* How long a lease of this owner may be held by nobody while somebody waits; the row of docs/protocol.md that says so. */
 int64_t sim_watch_most(int owner, const char **row);
@@ -150,10 +168,13 @@ bool sim_tokens_reads(const char *token, int lock); /* the server has it among t
 /* The value of the lock's key; of readers the token of one, whose process is dead if such a one is there. NULL: none. */
 const char *sim_tokens_holder(int lock);
 int64_t sim_tokens_owned_at(const char *token, int name); /* when the server gave it the key, the last time */
+/* When the block was given to the token that this fence is of, and by the server of which reign. */
+int64_t sim_tokens_given_at(const char *token, int name, int64_t fence, int *reign);
 int64_t sim_tokens_owned_first(const char *token, int name);
 const char *sim_tokens_some(int *name); /* one of those that came last; NULL: none has come */
 /* The time since which this token has the key while another token waits for it; -1: no other token waits. */
 int64_t sim_tokens_wanted_since(const char *token, int name);
+void sim_tokens_look_anew(void); /* another server counts from now on */
 void sim_tokens_after_loss(void);                         /* the server's keys are others now */
 void sim_tokens_look_at_keys(void);
 void sim_tokens_look_at_the_end(void); /* everybody has closed */

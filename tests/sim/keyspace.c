@@ -94,6 +94,12 @@ static bool is_over(const struct sim_keyspace *keys, const struct sim_key *key)
     return key->expire_ms != 0 && keys->now_us / 1000 > key->expire_ms;
 }
 
+static void touch(struct sim_keyspace *keys, const char *name)
+{
+    if (keys->touched != NULL)
+        keys->touched(keys->self, name);
+}
+
 static struct sim_key *find(struct sim_keyspace *keys, const char *name)
 {
     size_t size = strlen(name);
@@ -103,6 +109,7 @@ static struct sim_key *find(struct sim_keyspace *keys, const char *name)
         if (!is_over(keys, key))
             return key;
         sim_key_drop(keys, key, "expired");
+        touch(keys, name);
         return NULL;
     }
     return NULL;
@@ -352,7 +359,11 @@ bool sim_keyspace_run(struct sim_keyspace *keys, const struct sim_words *words, 
     if (refusal != NULL)
         return sim_refuse(reply, refusal);
     keys->wrote = keys->wrote || command->effect != READS;
-    return command->run(keys, words, reply);
+    bool good = command->run(keys, words, reply);
+    if (command->effect != READS) /* all have one key, but DEL, which has nothing else */
+        for (int i = 1; i < (command->run == del ? words->count : 2); i++)
+            touch(keys, words->text[i]);
+    return good;
 }
 
 void sim_keyspace_clear(struct sim_keyspace *keys)
@@ -361,26 +372,49 @@ void sim_keyspace_clear(struct sim_keyspace *keys)
         sim_key_drop(keys, keys->first, NULL);
 }
 
+static void make_twin(struct sim_keyspace *to, const struct sim_key *key)
+{
+    struct sim_key *twin = sim_key_make(to, key->name, key->type);
+    struct member **end = &twin->members;
+    twin->expire_ms = key->expire_ms;
+    twin->size = key->size;
+    twin->value = key->value != NULL ? sim_key_copy(key->value, key->size) : NULL;
+    for (const struct member *member = key->members; member != NULL; member = member->next) {
+        struct member *other = calloc(1, sizeof *other);
+        if (other == NULL)
+            abort();
+        other->name = sim_key_copy(member->name, strlen(member->name));
+        other->value = member->value != NULL ? sim_key_copy(member->value, strlen(member->value)) : NULL;
+        other->score = member->score;
+        *end = other;
+        end = &other->next;
+    }
+}
+
 void sim_keyspace_copy(struct sim_keyspace *to, const struct sim_keyspace *from)
 {
     sim_keyspace_clear(to);
-    for (const struct sim_key *key = from->first; key != NULL; key = key->next) {
-        struct sim_key *twin = sim_key_make(to, key->name, key->type);
-        struct member **end = &twin->members;
-        twin->expire_ms = key->expire_ms;
-        twin->size = key->size;
-        twin->value = key->value != NULL ? sim_key_copy(key->value, key->size) : NULL;
-        for (const struct member *member = key->members; member != NULL; member = member->next) {
-            struct member *other = calloc(1, sizeof *other);
-            if (other == NULL)
-                abort();
-            other->name = sim_key_copy(member->name, strlen(member->name));
-            other->value = member->value != NULL ? sim_key_copy(member->value, strlen(member->value)) : NULL;
-            other->score = member->score;
-            *end = other;
-            end = &other->next;
-        }
-    }
+    for (const struct sim_key *key = from->first; key != NULL; key = key->next)
+        make_twin(to, key);
+}
+
+/* Over or not: whoever gets a copy has a clock of its own. */
+static struct sim_key *named(const struct sim_keyspace *keys, const char *name)
+{
+    struct sim_key *key = keys->first;
+    while (key != NULL && strcmp(key->name, name) != 0)
+        key = key->next;
+    return key;
+}
+
+void sim_keyspace_copy_key(struct sim_keyspace *to, const struct sim_keyspace *from, const char *name)
+{
+    struct sim_key *old = named(to, name);
+    const struct sim_key *key = named(from, name);
+    if (old != NULL)
+        sim_key_drop(to, old, NULL);
+    if (key != NULL)
+        make_twin(to, key);
 }
 
 bool sim_keyspace_evict(struct sim_keyspace *keys, const char *name)

@@ -34,6 +34,8 @@ struct sim_keyspace {
     int64_t (*subscribers)(void *self, const char *channel, size_t channel_size);
     /* set, del, expired, evicted, zadd, zrem: as key events; `value` is the new value or the member. */
     void (*changed)(void *self, const char *event, const char *key, const char *value);
+    /* A command that writes has run on this key, or it has expired: replicas are to get what it is now. May be NULL. */
+    void (*touched)(void *self, const char *key);
 };
 
 /* The error with which a server that is out of memory or cannot save refuses this command; NULL: it runs it. */
@@ -43,6 +45,8 @@ bool sim_keyspace_run(struct sim_keyspace *keys, const struct sim_words *words, 
 void sim_keyspace_clear(struct sim_keyspace *keys); /* everything is gone, nobody is told */
 /* Copies all keys to `to`, which is empty or loses what it has; `changed` is not called. */
 void sim_keyspace_copy(struct sim_keyspace *to, const struct sim_keyspace *from);
+/* The same with one key. Where it is missing it is removed. */
+void sim_keyspace_copy_key(struct sim_keyspace *to, const struct sim_keyspace *from, const char *name);
 /* As eviction does. False: there is no such key. */
 bool sim_keyspace_evict(struct sim_keyspace *keys, const char *key);
 /* Removes what has expired, as the active expiry does. */

@@ -6,7 +6,9 @@
  */
 #include "tests/sim/pool_inside.h"
 #include "pool/replies.h"
-#include "tests/sim/server.h"
+#include "tests/sim/history.h"
+#include "tests/sim/hosts.h"
+#include "tests/sim/stops.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@
 #include <string.h>
 
 #define FIT_NS (1000 * HFI_MS)
+#define MET_NS (100 * HFI_MS)
 
 static void dial(void *what, int64_t number);
 
@@ -24,7 +27,7 @@ static int64_t now_here(void)
 
 /* ---- outcomes ---- */
 
-static void settle(struct hfi_lane *lane, struct hfi_command *command, enum hfi_outcome outcome)
+void sim_lane_settle(struct hfi_lane *lane, struct hfi_command *command, enum hfi_outcome outcome)
 {
     hfi_list_remove(&command->link);
     command->outcome = outcome;
@@ -74,7 +77,7 @@ static void refuse_queue(struct hfi_lane *lane)
         struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
         next = at->next;
         if (!lane->silent || !command->patient)
-            settle(lane, command, HFI_UNSENT);
+            sim_lane_settle(lane, command, HFI_UNSENT);
     }
 }
 
@@ -101,12 +104,24 @@ void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why)
     lane->state = DIALING;
     lane->drop_after = false;
     sim_wire_close(lane->wire);
+    sim_lane_drop_held(lane);
     while (!hfi_list_is_empty(&lane->flight))
-        settle(lane, hfi_container_of(lane->flight.next, struct hfi_command, link), HFI_UNANSWERED);
+        sim_lane_settle(lane, hfi_container_of(lane->flight.next, struct hfi_command, link), HFI_UNANSWERED);
     if (silent)
         refuse_queue(lane);
     if (!pool->closing)
         dial_later(lane, due);
+}
+
+void sim_lane_redirect(struct hfi_lane *lane, const char *why)
+{
+    if (lane->state == UP)
+        sim_lane_give_up(lane, false, why);
+    else if (lane->state == DIALING && lane->wire != NULL)
+        sim_wire_close(lane->wire);
+    if (lane->state == DIALING)
+        dial_later(lane, now_here());
+    sim_lane_finish(lane);
 }
 
 /* ---- deadlines ---- */
@@ -151,7 +166,7 @@ static void look(void *what, int64_t number)
         struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
         next = at->next;
         if (command->until_ns <= now_here())
-            settle(lane, command, HFI_UNSENT);
+            sim_lane_settle(lane, command, HFI_UNSENT);
     }
     for (struct hfi_list *at = lane->flight.next; at != &lane->flight; at = at->next) {
         if (hfi_container_of(at, struct hfi_command, link)->until_ns <= now_here()) {
@@ -217,9 +232,40 @@ static void match(struct hfi_lane *lane, struct redisReply *reply)
     if (command->reply->type == REDIS_REPLY_ERROR && mend_script(lane, command))
         return;
     command->answered_ns = now;
-    settle(lane, command, HFI_ANSWERED);
+    sim_lane_take_answer(lane, command);
     if (lane->drop_after)
         sim_lane_give_up(lane, false, "the server refuses commands on it");
+}
+
+/* It has asked that server for its leases by then, and heard what has become of them. */
+static void has_met(void *what, int64_t since)
+{
+    struct hfi_lane *lane = what;
+    int64_t due = since + MET_NS + sim_stopped(sim.self, since);
+    if (lane->state != UP || lane->up_at != since)
+        return;
+    if (due > sim.now)
+        sim_at(due, sim.self, has_met, lane, since);
+    else
+        sim_watch_has_met(sim.self, lane->wire->server->host->reign);
+}
+
+static void note_server(struct hfi_lane *lane)
+{
+    struct hfi_pool *pool = lane->pool;
+    bool is_another = pool->is_redirected || (pool->met != 0 && pool->met != lane->wire->epoch);
+    int reign = lane->wire->server->host->reign;
+    if (is_another || pool->met == 0) /* it asks for all its leases; not where it comes back to one that has followed meanwhile */
+        pool->asked_reign = reign;
+    pool->is_redirected = false;
+    pool->met = lane->wire->epoch;
+    lane->up_at = sim.now;
+    sim_watch_moves(sim.self, reign);
+    if (lane->kind == HFI_RESERVED_LANE && pool->asked_reign == reign)
+        sim_at(sim.now + MET_NS, sim.self, has_met, lane, sim.now);
+    pool->ops.lane_up(pool->self, lane->index);
+    if (is_another)
+        pool->ops.another_server(pool->self);
 }
 
 static void come_up(struct hfi_lane *lane)
@@ -235,7 +281,10 @@ static void come_up(struct hfi_lane *lane)
         hfi_park_wake(&pool->quiet);
     }
     sim_say("lane %d is up", lane->index);
-    pool->ops.lane_up(pool->self, lane->index);
+    if (pool->topology != NULL)
+        note_server(lane);
+    else
+        pool->ops.lane_up(pool->self, lane->index);
     lane->again = true;
     hfi_lane_flush(lane);
 }
@@ -254,6 +303,8 @@ static void fail_dial(struct hfi_lane *lane, const char *why)
         hfi_park_wake(&pool->quiet);
     }
     dial_later(lane, hfi_backoff_next_ns(&lane->backoff, now_here()));
+    if (pool->topology != NULL)
+        sim_topology_doubt(pool->topology);
     refuse_queue(lane);
     sim_lane_finish(lane);
 }
@@ -271,7 +322,7 @@ static void handshake_floored(struct hfi_lane *lane, struct redisReply *reply)
         send_floor(lane);
         return;
     }
-    struct hfi_server server = {.version = 70015, .uptime_s = (sim.now - sim_server.started) / 1000000000};
+    struct hfi_server server = {.version = 70015, .uptime_s = (sim.now - lane->wire->server->started) / 1000000000};
     hf_error error = {.status = HF_OK};
     (void)snprintf(server.run_id, sizeof server.run_id, "%040d", lane->wire->epoch);
     pool->server = server;
@@ -336,25 +387,33 @@ static void greet(void *what, int64_t number)
     static const char load[] = "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$1\r\nx\r\n";
     struct hfi_lane *lane = what;
     struct hfi_pool *pool = lane->pool;
-    if (lane->dial_number != number || lane->state != DIALING || sim_server.frozen_until > sim.now ||
-        sim.self->isolated_until > sim.now || put_off(lane, greet, number))
+    struct sim_server *there = NULL;
+    enum hfi_where where = sim_pool_primary(pool, &there);
+    bool is_mute = where == HFI_FOUND && (there->frozen_until > sim.now || sim.self->isolated_until > sim.now);
+    if (lane->dial_number != number || lane->state != DIALING || is_mute || put_off(lane, greet, number))
         return; /* the timeout comes, or this again */
+    if (where == HFI_LOOKING) /* for the primary */
+        sim_at(sim.now + HFI_MS, sim.self, greet, lane, number);
+    else if (where == HFI_NOT_FOUND)
+        fail_dial(lane, "no sentinel names the primary");
+    if (where != HFI_FOUND)
+        return;
     struct hfi_server server = {.version = 70000};
-    (void)snprintf(server.run_id, sizeof server.run_id, "%040d", sim_server.epoch);
+    (void)snprintf(server.run_id, sizeof server.run_id, "%040d", there->epoch);
     struct hfi_command *handshake_floor = pool->ops.handshake_floor(pool->self, &server);
     if (lane->dial_number != number) {
         hfi_command_unref(handshake_floor);
         return;
     }
-    if (!sim_server.up) {
+    if (!there->up || (there->host != NULL && there->host->is_replica)) {
         hfi_command_unref(handshake_floor);
-        fail_dial(lane, "connection refused");
+        fail_dial(lane, there->up ? "it is a replica" : "connection refused");
         return;
     }
     if (lane->parser != NULL)
         redisReaderFree(lane->parser);
     lane->parser = redisReaderCreate();
-    lane->wire = sim_wire_new(sim.self, sim_server.epoch, lane, received, broken);
+    lane->wire = sim_wire_new(sim.self, there, lane, received, broken);
     lane->loads_left = 1;
     lane->greeting_sent = now_here();
     lane->clock_by_key = false; /* what the server before refused says nothing */
@@ -391,6 +450,7 @@ static void board(struct hfi_lane *lane)
 {
     struct hfi_buffer out = {0};
     int64_t now = now_here();
+    bool grants = false;
     if (lane->kind != HFI_RESERVED_LANE && hfi_list_is_empty(&lane->flight) &&
         now - lane->answered_ns > FIT_NS) {
         const char *const words[] = {"ROLE"};
@@ -399,11 +459,12 @@ static void board(struct hfi_lane *lane)
         check->until_ns = hfi_after_ms(now, lane->pool->settings.command_ms);
         hfi_list_append(lane->queue.next, &check->link);
     }
-    while (!hfi_list_is_empty(&lane->queue)) {
+    while (!hfi_list_is_empty(&lane->queue) || (grants && sim_lane_ask_for_confirmation(lane, now))) {
         struct hfi_command *command = hfi_container_of(lane->queue.next, struct hfi_command, link);
         hfi_list_remove(&command->link);
         hfi_command_use_clock(command, lane->clock_by_key);
         hfi_list_append(&lane->flight, &command->link);
+        grants = !sim_lane_is_confirmation(command) && (grants || sim_lane_needs_confirmation(lane, command));
         command->sent = true;
         command->sent_ns = now;
         lane->commands++;

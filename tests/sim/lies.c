@@ -51,8 +51,8 @@ static int64_t some_echo(const char *token)
     struct sim_words words = {.count = 3, .text = {"HGET", field, waiter}};
     for (int i = 0; i < words.count; i++)
         words.size[i] = strlen(words.text[i]);
-    sim_server.keys.now_us = sim_server_us();
-    if (!sim_keyspace_run(&sim_server.keys, &words, &reply) || !hfi_buffer_append(&reply, "", 1))
+    sim_server->keys.now_us = sim_server_us();
+    if (!sim_keyspace_run(&sim_server->keys, &words, &reply) || !hfi_buffer_append(&reply, "", 1))
         abort();
     (void)sscanf(hfi_buffer_data(&reply), "$%*d\r\n%*d %lld", &echo);
     hfi_buffer_done(&reply);
@@ -108,5 +108,5 @@ void sim_lie(void)
     int process = sim_watch_owner(token);
     if (process > 0 && process <= SIM_PROCESSES) /* it may ask about what it hears */
         sim_oracle_calls(&history.oracle, process, name);
-    (void)sim_server.keys.publish(NULL, channel, strlen(channel), text, size);
+    (void)sim_server->keys.publish(NULL, channel, strlen(channel), text, size);
 }

@@ -34,7 +34,7 @@ void sim_oracle_begin(struct sim_oracle *oracle, void (*report)(const char *what
 }
 
 /* True: one of the two grants was given before the server lost its data and the other after it. */
-static bool is_excused(const struct sim_oracle *oracle, int64_t one, int64_t other)
+static bool is_divided(const struct sim_oracle *oracle, int64_t one, int64_t other)
 {
     bool between = false;
     for (int i = 0; i < oracle->data_lost_count; i++)
@@ -42,77 +42,136 @@ static bool is_excused(const struct sim_oracle *oracle, int64_t one, int64_t oth
     return between;
 }
 
-static void check_alone(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server, bool shared)
+/* The server that the holder relies on: where it is not certain, or another one, the two need not know of each other. */
+static bool ask_one_server(const struct sim_grant *one, const struct sim_grant *other)
 {
-    if (at_server <= oracle->forgotten[name])
+    int least = one->heard > one->reign ? one->heard : one->reign, most = one->moved > least ? one->moved : least;
+    int others = other->heard > other->reign ? other->heard : other->reign;
+    return least == most && others == least && other->moved <= others;
+}
+
+static bool is_excused(const struct sim_oracle *oracle, const struct sim_grant *one, const struct sim_grant *other)
+{
+    bool know = oracle->lossless || ask_one_server(one, other);
+    return one->name >= oracle->strict && (!know || is_divided(oracle, one->at_server, other->at_server));
+}
+
+static void check_alone(struct sim_oracle *oracle, const struct sim_grant *new)
+{
+    int name = new->name;
+    if (new->void_now)
         return; /* heard late of a load that is thrown away already */
     for (int i = 0; i < oracle->grant_count; i++) {
         const struct sim_grant *other = &oracle->grants[i];
-        if (other->name != name || !other->valid || other->void_now || (shared && other->shared))
+        if (other->name != name || !other->valid || other->void_now || (new->shared && other->shared))
             continue;
-        if (name >= oracle->strict && is_excused(oracle, other->at_server, at_server))
+        if (is_excused(oracle, other, new))
             oracle->overlaps_excused++;
         else
             violated(oracle, "one-holder",
                      "two holders of name %d: fence %" PRId64 " is valid, and %" PRId64 " is granted", name,
-                     other->fence, fence);
+                     other->fence, new->fence);
     }
+}
+
+/* Servers that are primaries at a time count in their own ways: their grants are in order if they are far apart. Those of one
+ * are always, but may be told of later: their holder has moved on to another one. */
+static bool is_in_order(const struct sim_oracle *oracle, const struct sim_grant *one, const struct sim_grant *other)
+{
+    int64_t after = one->at_server - other->at_server, apart = one->reign != other->reign ? oracle->apart : 0;
+    return (after <= apart || one->fence > other->fence) && (after >= -apart || one->fence < other->fence);
 }
 
 /* After a loss of data the older of two holders may still pass its lease on inside its process: that grant is older,
  * though it comes later. A load that was thrown away may also be told of after the next one. */
-static void check_fence(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server, bool shared)
+static void check_fence(struct sim_oracle *oracle, const struct sim_grant *new)
 {
+    int name = new->name;
     for (int i = oracle->grant_count; i-- > 0;) {
         const struct sim_grant *other = &oracle->grants[i];
-        bool older = at_server <= other->at_server && ((name >= oracle->strict && is_excused(oracle, other->at_server, at_server)) ||
-                                                      at_server <= oracle->forgotten[name]);
-        if (other->name == name && fence <= other->fence && !older && !(shared && other->shared))
-            violated(oracle, "fences-rise", "name %d: fence %" PRId64 " comes after %" PRId64, name, fence,
+        if (other->name != name || (new->shared && other->shared))
+            continue;
+        bool by_time = oracle->by_several && !oracle->lossless && name >= oracle->strict;
+        bool divided = name >= oracle->strict && is_divided(oracle, other->at_server, new->at_server);
+        bool older = new->at_server <= other->at_server && (divided || new->void_now);
+        if (by_time ? !is_in_order(oracle, new, other) : new->fence <= other->fence && !older)
+            violated(oracle, "fences-rise", "name %d: fence %" PRId64 " comes after %" PRId64, name, new->fence,
                      other->fence);
     }
-    if (fence < INT64_C(1000000000000000000))
-        violated(oracle, "fences-rise", "name %d: fence %" PRId64 " has not 19 digits", name, fence);
+    if (new->fence < INT64_C(1000000000000000000))
+        violated(oracle, "fences-rise", "name %d: fence %" PRId64 " has not 19 digits", name, new->fence);
 }
 
-/* The time at which the server gave the block of fences that a local pass takes its fence from. The block may come
- * from an earlier grant of the same token: after a loss of data a hand-off can give the key to a token once more. */
-static int64_t block_given_at(const struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
+/* When and by whom the block of fences was given that a local pass takes its fence from. The block may come from an
+ * earlier grant of the same token: after a loss of data a hand-off can give the key to a token once more. */
+static void date_by_block(const struct sim_oracle *oracle, struct sim_grant *new)
 {
-    for (int i = 0; i < oracle->grant_count; i++)
-        if (oracle->grants[i].name == name && oracle->grants[i].fence / HFI_FENCE_BLOCK == fence / HFI_FENCE_BLOCK)
-            return oracle->grants[i].at_server;
-    return at_server;
+    for (int i = 0; i < oracle->grant_count && !oracle->by_several; i++)
+        if (oracle->grants[i].name == new->name && oracle->grants[i].fence / HFI_FENCE_BLOCK == new->fence / HFI_FENCE_BLOCK) {
+            new->at_server = oracle->grants[i].at_server;
+            new->reign = oracle->grants[i].reign;
+            return;
+        }
 }
 
-static int granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server, bool shared)
+int sim_oracle_granted_in(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server, bool shared, int reign, int moved,
+                          int heard)
 {
-    at_server = block_given_at(oracle, name, fence, at_server);
-    check_alone(oracle, name, fence, at_server, shared);
-    check_fence(oracle, name, fence, at_server, shared);
+    struct sim_grant new = {.name = name, .fence = fence, .at_server = at_server, .reign = reign, .moved = moved, .heard = heard,
+                            .shared = shared, .valid = true};
+    date_by_block(oracle, &new);
+    new.void_now = new.at_server <= oracle->forgotten[name];
+    check_alone(oracle, &new);
+    check_fence(oracle, &new);
     oracle->gap_since[name] = -1;
     if (oracle->grant_count == SIM_GRANTS_MOST) {
         violated(oracle, "books", "the history is longer than its oracle's books");
         return 0;
     }
-    oracle->grants[oracle->grant_count] =
-        (struct sim_grant){.name = name,
-                           .fence = fence,
-                           .at_server = at_server,
-                           .shared = shared,
-                           .valid = true,
-                           .void_now = at_server <= oracle->forgotten[name]};
+    oracle->grants[oracle->grant_count] = new;
     return oracle->grant_count++;
 }
 
 int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
 {
-    return granted(oracle, name, fence, at_server, false);
+    return sim_oracle_granted_in(oracle, name, fence, at_server, false, 0, 0, 0);
 }
 
 int sim_oracle_granted_shared(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
 {
-    return granted(oracle, name, fence, at_server, true);
+    return sim_oracle_granted_in(oracle, name, fence, at_server, true, 0, 0, 0);
+}
+
+void sim_oracle_taken_over(struct sim_oracle *oracle)
+{
+    oracle->reign++;
+}
+
+void sim_oracle_moves(struct sim_oracle *oracle, int grant, int reign)
+{
+    struct sim_grant *one = &oracle->grants[grant];
+    one->moved = reign > one->moved ? reign : one->moved;
+}
+
+/* From now on it has no excuse towards what that server has given, or others have met it with. */
+void sim_oracle_heard(struct sim_oracle *oracle, int grant, int reign)
+{
+    struct sim_grant *one = &oracle->grants[grant];
+    one->heard = reign > one->heard ? reign : one->heard;
+    for (int i = 0; i < oracle->grant_count && one->valid; i++) {
+        const struct sim_grant *other = &oracle->grants[i];
+        if (other != one && other->valid && other->name == one->name && !other->void_now && !one->void_now &&
+            !(one->shared && other->shared) && !is_excused(oracle, one, other))
+            violated(oracle, "overlap-ends", "fence %" PRId64 " is valid beside %" PRId64 ", though its holder has met that server",
+                     one->fence, other->fence);
+    }
+}
+
+void sim_oracle_heard_of(struct sim_oracle *oracle, int primary, uint64_t epoch, int relies_on, uint64_t by_epoch)
+{
+    if (epoch >= by_epoch && primary != relies_on)
+        violated(oracle, "leaves-at-once", "server %d is the primary by epoch %" PRIu64 ", and somebody who has heard so stays with %d",
+                 primary, epoch, relies_on);
 }
 
 void sim_oracle_downgraded(struct sim_oracle *oracle, int grant)
@@ -133,7 +192,8 @@ void sim_oracle_backed(struct sim_oracle *oracle, int grant, bool has_key, int64
     const struct sim_grant *one = &oracle->grants[grant];
     if (has_key || !one->valid || one->void_now)
         return;
-    if (is_excused(oracle, one->at_server, now + 1) || oracle->broken[one->name] >= one->at_server)
+    bool knows = oracle->lossless || one->reign == oracle->reign || one->heard >= oracle->reign;
+    if (!knows || is_divided(oracle, one->at_server, now + 1) || oracle->broken[one->name] >= one->at_server)
         oracle->overlaps_excused++;
     else
         violated(oracle, "valid-means-key", "fence %" PRId64 " is valid, and its key is not its own",

@@ -20,6 +20,8 @@ struct sim_grant {
     int64_t fence;
     int64_t
         at_server; /* when the server gave it to the holder's process; a local pass does not change it */
+    int reign;     /* of the server that gave it: how many others had been made the primary before */
+    int moved, heard; /* the newest reign that its holder has asked, and that it has had the time to learn from */
     bool shared;   /* beside others that are */
     bool valid;    /* when last looked */
     bool released; /* its owner has called release */
@@ -49,6 +51,10 @@ struct sim_oracle {
     int64_t broken[SIM_NAMES_MOST]; /* by an operator; -1: never */
     int64_t asked[SIM_ASKERS_MOST][SIM_NAMES_MOST]; /* the time until which its acquires so far would last at the
                                                      * promised rate */
+    int reign;     /* now */
+    bool by_several; /* servers: a block of fences alone does not say who gave it */
+    bool lossless; /* no takeover loses a lease, so none excuses anything */
+    int64_t apart; /* fences by two servers have an order if they are so far apart in time */
     int strict; /* of so many names a loss of data excuses nothing */
     uint64_t losses, overlaps_excused, passed_excused;
     int64_t longest_gap;
@@ -60,6 +66,16 @@ void sim_oracle_begin(struct sim_oracle *oracle, void (*violated)(const char *wh
 int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server);
 /* The same to one that shares it: others may, and the order of their fences among each other is nothing. */
 int sim_oracle_granted_shared(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server);
+/* By a server of this reign; what its holder has moved to, and heard from, since (below). */
+int sim_oracle_granted_in(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server, bool shared, int reign, int moved,
+                          int heard);
+/* Another server is the primary from now on; without `lossless` it need not know what the former one has given. */
+void sim_oracle_taken_over(struct sim_oracle *oracle);
+/* The holder begins to ask the server of this reign; it has, and has had the time to learn of its lease. */
+void sim_oracle_moves(struct sim_oracle *oracle, int grant, int reign);
+void sim_oracle_heard(struct sim_oracle *oracle, int grant, int reign);
+/* Somebody has heard from a sentinel that this one is the primary, by this epoch; and relies on that one, by that. */
+void sim_oracle_heard_of(struct sim_oracle *oracle, int primary, uint64_t epoch, int relies_on, uint64_t by_epoch);
 /* It is shared from now on. */
 void sim_oracle_downgraded(struct sim_oracle *oracle, int grant);
 /* What hf_lease_is_valid says of it now. */

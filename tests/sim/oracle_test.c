@@ -440,6 +440,157 @@ static void fences_rise_between_those_that_share_a_lock_and_those_that_do_not(vo
     assert_objects("fences-rise", "comes after");
 }
 
+/* ---- servers that take over from each other ---- */
+
+#define S INT64_C(1000000000)
+
+static int granted_in(int reign, int64_t fence, int64_t at)
+{
+    return sim_oracle_granted_in(&oracle, 0, fence, at, false, reign, reign, reign);
+}
+
+static void begin_with_several(void)
+{
+    oracle.by_several = true;
+    oracle.apart = 1 * S;
+}
+
+static void where_no_failover_loses_a_lease_none_excuses_two_holders(void **state)
+{
+    (void)state;
+    begin_with_several();
+    oracle.lossless = true;
+    (void)granted_in(0, FENCE, 1);
+    sim_oracle_taken_over(&oracle);
+    (void)granted_in(1, FENCE + 2048, 2);
+    assert_objects("one-holder", "two holders");
+}
+
+static void where_no_failover_loses_a_lease_fences_rise_at_once(void **state)
+{
+    (void)state;
+    begin_with_several();
+    oracle.lossless = true;
+    int first = granted_in(0, FENCE, 1);
+    sim_oracle_died(&oracle, first);
+    sim_oracle_taken_over(&oracle);
+    (void)granted_in(1, FENCE - 2048, 2);
+    assert_objects("fences-rise", "comes after");
+}
+
+static void where_no_failover_loses_a_lease_its_key_stays(void **state)
+{
+    (void)state;
+    begin_with_several();
+    oracle.lossless = true;
+    int first = granted_in(0, FENCE, 1);
+    sim_oracle_taken_over(&oracle);
+    sim_oracle_backed(&oracle, first, false, 2);
+    assert_objects("valid-means-key", "its key is not its own");
+}
+
+static void two_may_hold_until_the_older_one_has_met_the_newer_server(void **state)
+{
+    (void)state;
+    begin_with_several();
+    int first = granted_in(0, FENCE, 1);
+    sim_oracle_taken_over(&oracle);
+    (void)granted_in(1, FENCE + 2048, 2);
+    sim_oracle_backed(&oracle, first, false, 3);
+    sim_oracle_moves(&oracle, first, 1);
+    assert_int_equal(objections, 0);
+    sim_oracle_heard(&oracle, first, 1);
+    assert_objects("overlap-ends", "has met that server");
+    sim_oracle_backed(&oracle, first, false, 4); /* and its key is to be there */
+    assert_int_equal(objections, 2);
+}
+
+static void who_has_met_the_newer_server_is_not_beside_one_of_that(void **state)
+{
+    (void)state;
+    begin_with_several();
+    int first = granted_in(0, FENCE, 1);
+    sim_oracle_taken_over(&oracle);
+    sim_oracle_moves(&oracle, first, 1);
+    sim_oracle_heard(&oracle, first, 1);
+    int second = granted_in(1, FENCE + 2048, 2);
+    assert_objects("one-holder", "two holders");
+    sim_oracle_died(&oracle, second);
+    (void)granted_in(0, FENCE + 4096, 3); /* by the older one, to somebody who has not heard */
+    assert_int_equal(objections, 1);
+}
+
+static void two_of_one_server_are_one_too_many_after_a_takeover_too(void **state)
+{
+    (void)state;
+    begin_with_several();
+    sim_oracle_taken_over(&oracle);
+    (void)granted_in(0, FENCE, 1);
+    (void)granted_in(0, FENCE + 2048, 2);
+    assert_objects("one-holder", "two holders");
+}
+
+static void fences_of_two_servers_are_in_order_if_they_are_a_second_apart(void **state)
+{
+    (void)state;
+    begin_with_several();
+    int first = granted_in(0, FENCE, 1 * S);
+    sim_oracle_died(&oracle, first);
+    sim_oracle_taken_over(&oracle);
+    sim_oracle_died(&oracle, granted_in(1, FENCE - 2048, 3 * S / 2));
+    sim_oracle_died(&oracle, granted_in(1, FENCE - 1000, 2 * S));
+    assert_int_equal(objections, 0);
+    sim_oracle_died(&oracle, granted_in(1, FENCE - 500, 2 * S + 1));
+    assert_objects("fences-rise", "comes after");
+}
+
+static void a_late_grant_of_the_older_server_is_in_order_too(void **state)
+{
+    (void)state;
+    begin_with_several();
+    sim_oracle_taken_over(&oracle);
+    sim_oracle_died(&oracle, granted_in(1, FENCE, 1 * S));
+    sim_oracle_died(&oracle, granted_in(0, FENCE - 2048, 2 * S));
+    assert_int_equal(objections, 0);
+    (void)granted_in(0, FENCE - 4096, 3 * S);
+    assert_true(objections > 0);
+}
+
+static void a_grant_that_is_told_of_after_its_holder_has_moved_is_as_old_as_it_is(void **state)
+{
+    (void)state;
+    begin_with_several();
+    sim_oracle_taken_over(&oracle);
+    (void)granted_in(0, FENCE + 2048, 2); /* to somebody who has not heard of the newer server */
+    (void)sim_oracle_granted_in(&oracle, 0, FENCE, 1, false, 0, 1, 1);
+    assert_int_equal(objections, 0);
+    (void)sim_oracle_granted_in(&oracle, 0, FENCE + 1024, 3, false, 0, 1, 1);
+    assert_true(objections > 0);
+}
+
+static void quarantine_excuses_nobody_who_holds_beside_another(void **state)
+{
+    (void)state;
+    begin_with_several();
+    oracle.strict = 1;
+    int first = granted_in(0, FENCE, 1);
+    sim_oracle_taken_over(&oracle);
+    sim_oracle_backed(&oracle, first, false, 2); /* its key may be gone: nobody gets it meanwhile */
+    assert_int_equal(objections, 0);
+    (void)granted_in(1, FENCE + 2048, 3);
+    assert_objects("one-holder", "two holders");
+}
+
+static void who_stays_with_a_former_primary_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_heard_of(&oracle, 2, 7, 2, 7);
+    sim_oracle_heard_of(&oracle, 1, 6, 2, 7); /* by a sentinel that is late */
+    assert_int_equal(objections, 0);
+    sim_oracle_heard_of(&oracle, 3, 8, 2, 7);
+    assert_objects("leaves-at-once", "stays with 2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +630,17 @@ int main(void)
         cmocka_unit_test_setup(those_that_share_a_lock_may_do_so_in_any_order, begin),
         cmocka_unit_test_setup(who_shares_a_lock_is_not_beside_one_that_has_it_alone, begin),
         cmocka_unit_test_setup(fences_rise_between_those_that_share_a_lock_and_those_that_do_not, begin),
+        cmocka_unit_test_setup(where_no_failover_loses_a_lease_none_excuses_two_holders, begin),
+        cmocka_unit_test_setup(where_no_failover_loses_a_lease_fences_rise_at_once, begin),
+        cmocka_unit_test_setup(where_no_failover_loses_a_lease_its_key_stays, begin),
+        cmocka_unit_test_setup(two_may_hold_until_the_older_one_has_met_the_newer_server, begin),
+        cmocka_unit_test_setup(who_has_met_the_newer_server_is_not_beside_one_of_that, begin),
+        cmocka_unit_test_setup(two_of_one_server_are_one_too_many_after_a_takeover_too, begin),
+        cmocka_unit_test_setup(fences_of_two_servers_are_in_order_if_they_are_a_second_apart, begin),
+        cmocka_unit_test_setup(a_late_grant_of_the_older_server_is_in_order_too, begin),
+        cmocka_unit_test_setup(a_grant_that_is_told_of_after_its_holder_has_moved_is_as_old_as_it_is, begin),
+        cmocka_unit_test_setup(quarantine_excuses_nobody_who_holds_beside_another, begin),
+        cmocka_unit_test_setup(who_stays_with_a_former_primary_is_seen, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

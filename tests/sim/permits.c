@@ -42,7 +42,7 @@ static int in_use(void)
 /* A server that has lost data may have given some of them twice. */
 static bool counts_exactly(void)
 {
-    return history.oracle.data_lost_count == 0;
+    return history.oracle.data_lost_count == 0 && (history.oracle.lossless || history.oracle.reign == 0);
 }
 
 bool sim_permits_granted(hf_lease *lease, int permits)
@@ -82,7 +82,7 @@ static bool is_out(const struct hfi_lock *lock, struct hfi_token token)
     char member[HFI_TOKEN_CAPACITY + 4];
     (void)hfi_token_make(&lock->client->identity, token, member);
     (void)snprintf(member + strlen(member), 4, "#1");
-    double end = sim_keyspace_score(&sim_server.keys, KEY, member);
+    double end = sim_keyspace_score(&sim_server->keys, KEY, member);
     return !isnan(end) && end >= (double)sim_server_us();
 }
 
@@ -103,7 +103,7 @@ struct out { /* at the server */
 static void count_out(void *arg, const char *member)
 {
     struct out *out = arg;
-    bool is_over = sim_keyspace_score(&sim_server.keys, KEY, member) < (double)sim_server_us();
+    bool is_over = sim_keyspace_score(&sim_server->keys, KEY, member) < (double)sim_server_us();
     out->all += !is_over;
     out->of_the_dead += !is_over && sim_watch_owner(member) > SIM_PROCESSES;
 }
@@ -136,7 +136,7 @@ static void look_for_gap(void)
     bool heard = strcmp(row, "wait-of-a-message") == 0 && history.profile != SIM_KILLS;
     if (history.profile == SIM_KILLS || history.healed != 0)
         most += (3 * 400 + 440 + 1000 + 25 + history.guard_ms) * HFI_MS;
-    sim_keyspace_members(&sim_server.keys, KEY, count_out, &out);
+    sim_keyspace_members(&sim_server->keys, KEY, count_out, &out);
     bool counts = since >= 0 && sim_world_is_well() && wanted + (heard ? in_use() + out.of_the_dead : out.all) <= history.limit;
     int64_t begin = history.oracle.gap_since[SIM_SEMAPHORE];
     if (counts && begin >= 0 && sim.now - begin > most)
@@ -147,7 +147,7 @@ static void look_for_gap(void)
 static void watch(void *what, int64_t number)
 {
     (void)what;
-    sim_server.keys.now_us = sim_server_us();
+    sim_server->keys.now_us = sim_server_us();
     for (int i = 0; i < open_count; i++)
         look_at_server(&open_ones[i]);
     look_for_gap();

@@ -3,6 +3,7 @@
 #include "pool/borrow.h"
 #include "pool/embedded.h"
 #include "tests/sim/pool_inside.h"
+#include "tests/sim/server.h"
 
 #include <stdlib.h>
 
@@ -23,6 +24,8 @@ static bool answers(const struct hfi_lane *lane, int64_t now_ns, int64_t patienc
 struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64_t patience_ns)
 {
     struct hfi_lane *own = &pool->lanes[pool->lane_count - 1];
+    if (pool->settings.replicas != 0) /* a replica that stands still is no silent server: a confirmation may be asked for twice */
+        patience_ns += 2 * pool->settings.replicas_ms * HFI_MS;
     if (answers(own, now_ns, patience_ns))
         return own;
     if (own->state == UP) {
@@ -60,11 +63,14 @@ hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct h
                                                : HFI_VALUE_LANE;
         hfi_list_init(&lane->queue);
         hfi_list_init(&lane->flight);
+        hfi_list_init(&lane->held);
         hfi_list_init(&lane->finished);
         hfi_backoff_init(&lane->backoff, sim_roll());
     }
     *out = pool;
     sim_subscriber_begin(pool);
+    if (settings->endpoint.scheme == HFI_SENTINEL)
+        pool->topology = sim_topology_new(pool);
     (void)hfi_pool_lane(pool, HFI_LOCK_LANE, 0);
     (void)hfi_pool_lane(pool, HFI_RESERVED_LANE, 0);
     while (!lazy && pool->verdicts == 0)
@@ -77,11 +83,28 @@ hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct h
     return status;
 }
 
+enum hfi_where sim_pool_primary(const struct hfi_pool *pool, struct sim_server **server)
+{
+    if (pool->topology != NULL)
+        return sim_topology_primary(pool->topology, server);
+    *server = sim_server;
+    return HFI_FOUND;
+}
+
+void sim_pool_moves(struct hfi_pool *pool)
+{
+    static const char why[] = "the sentinels name another primary";
+    pool->is_redirected = true;
+    for (int i = pool->lane_count; i-- > 0;)
+        sim_lane_redirect(&pool->lanes[i], why);
+    sim_subscriber_gives_up(pool);
+}
+
 static bool is_settled(const struct hfi_pool *pool)
 {
     for (int i = 0; i < pool->lane_count; i++)
         if (!hfi_list_is_empty(&pool->lanes[i].queue) || !hfi_list_is_empty(&pool->lanes[i].flight) ||
-            pool->lanes[i].finishing)
+            !hfi_list_is_empty(&pool->lanes[i].held) || pool->lanes[i].finishing)
             return false;
     return true;
 }

@@ -3,6 +3,7 @@
 #include "tests/sim/server.h"
 #include "core/protocol/scripts.h"
 #include "pool/owner.h"
+#include "tests/sim/hosts.h"
 #include "tests/sim/lua.h"
 #include "tests/support/script_source.h"
 
@@ -15,7 +16,7 @@ struct sim_wire_channel {
     char name[];
 };
 
-struct sim_server sim_server;
+struct sim_server sim_servers[SIM_SERVERS], *sim_server = sim_servers, *sim_server_that_counts = sim_servers;
 static struct sim_keyspace before; /* what a failover goes back to */
 static bool has_before;
 static struct sim_wire *serving; /* whose command runs; NULL: another program's */
@@ -26,6 +27,7 @@ static const struct hfi_script *const scripts[] = {
     &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break,
     &hfi_script_take_many,   &hfi_script_acquire_permits, &hfi_script_release_permits, &hfi_script_renew_permits,
     &hfi_script_break_permits, &hfi_script_quarantine};
+#define TOUCHED_MOST 64
 #define SCRIPTS (sizeof scripts / sizeof scripts[0])
 
 /* ---- messages ---- */
@@ -40,17 +42,17 @@ static void send_message(struct sim_wire *wire, const char *channel, size_t chan
     memcpy(both, channel, channel_size);
     both[channel_size] = 0;
     memcpy(both + channel_size + 1, message, size);
-    int copies = sim_chance(sim_server.twice_percent) ? 2 : 1;
+    int copies = sim_chance(sim_server->twice_percent) ? 2 : 1;
     for (int i = 0; i < copies; i++) {
         struct sim_packet *packet = sim_packet_new(SIM_MESSAGE, both, total);
-        if (sim.now >= wire->spared_until && sim_chance(sim_server.lost_percent)) {
-            wire->spared_until = sim.now + sim_server.spared_ns;
+        if (sim.now >= wire->spared_until && sim_chance(sim_server->lost_percent)) {
+            wire->spared_until = sim.now + sim_server->spared_ns;
             sim_say("   lost: %.*s", (int)size, message);
             free(packet);
         } else {
             sim_wire_down(wire, packet);
-            if (sim_chance(sim_server.late_percent)) {
-                int64_t until = sim.now + sim_between(0, sim_server.late_most);
+            if (sim_chance(sim_server->late_percent)) {
+                int64_t until = sim.now + sim_between(0, sim_server->late_most);
                 if (until > wire->down_stalled_until)
                     wire->down_stalled_until = until;
             }
@@ -72,7 +74,7 @@ static int64_t subscribers(void *self, const char *channel, size_t size)
     (void)self;
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
         const struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link);
-        count += !wire->demoted && listens(wire, channel, size);
+        count += wire->server == sim_server && !wire->demoted && listens(wire, channel, size);
     }
     return count;
 }
@@ -88,10 +90,10 @@ static int64_t publish(void *self, const char *channel, size_t channel_size, con
     (void)self;
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
         struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link);
-        if (!listens(wire, channel, channel_size))
+        if (wire->server != sim_server || !listens(wire, channel, channel_size))
             continue;
         heard += !wire->demoted;
-        sim_server.messages++;
+        sim_server->messages++;
         send_message(wire, channel, channel_size, message, size);
     }
     sim_say("   PUBLISH %.*s (%lld hear it)", (int)size, message, (long long)heard);
@@ -140,13 +142,13 @@ static void invalidate(const char *key)
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
         struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link), *tracker;
         struct sim_wire_channel **tracked = find_name(&wire->tracked, key);
-        if (*tracked == NULL)
+        if (wire->server != sim_server || *tracked == NULL)
             continue;
         drop_name(tracked);
         tracker = wire_of(wire->tracker);
         if (wire == serving || tracker == NULL || !listens(tracker, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS)))
             continue;
-        sim_server.messages++;
+        sim_server->messages++;
         send_message(tracker, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS), key, strlen(key));
     }
 }
@@ -157,62 +159,102 @@ static void changed(void *self, const char *event, const char *key, const char *
     (void)self;
     sim_key_changed(event, key, value);
     invalidate(key);
-    if (strchr(sim_server.notify, 'K') == NULL || event[0] == 's' || event[0] == 'z')
+    if (strchr(sim_server->notify, 'K') == NULL || event[0] == 's' || event[0] == 'z')
         return;
     int size = snprintf(channel, sizeof channel, "__keyspace@0__:%s", key);
     (void)publish(NULL, channel, (size_t)size, event, strlen(event));
 }
 
+/* ---- what replicas are to get ---- */
+
+static char *touched_keys[TOUCHED_MOST]; /* by what runs */
+static int touched_count;
+
+static void touched(void *self, const char *key)
+{
+    (void)self;
+    if (sim_server->host == NULL || serving == NULL) /* a look from outside is no command */
+        return;
+    for (int i = 0; i < touched_count; i++)
+        if (strcmp(touched_keys[i], key) == 0)
+            return;
+    if (touched_count == TOUCHED_MOST)
+        abort();
+    touched_keys[touched_count++] = strdup(key);
+}
+
+static void pass_on(struct sim_wire *wire)
+{
+    if (touched_count == 0)
+        return;
+    sim_host_wrote(sim_server->host, touched_count, touched_keys);
+    wire->written = sim_server->host->offset;
+    while (touched_count > 0)
+        free(touched_keys[--touched_count]);
+}
+
 /* ---- what happens to it ---- */
+
+void sim_server_listens(struct sim_keyspace *keys)
+{
+    keys->publish = publish;
+    keys->subscribers = subscribers;
+    keys->changed = changed;
+    keys->touched = touched;
+}
 
 void sim_server_begin(void)
 {
-    sim_keyspace_clear(&sim_server.keys);
-    sim_server =
+    sim_keyspace_clear(&sim_servers[0].keys);
+    sim_server = sim_server_that_counts = sim_servers;
+    *sim_server =
         (struct sim_server){.up = true, .epoch = 1, .takes_subscribers = true, .refuses_config = sim.seed % 8 == 0};
-    sim_server.keys.publish = publish;
-    sim_server.keys.subscribers = subscribers;
-    sim_server.keys.changed = changed;
-    sim_server.clock_us = INT64_C(1790000000000000) + sim_between(0, INT64_C(1000000000000));
-    sim_server.clock_ppm = sim_between(-9990, 9990);
+    sim_server_listens(&sim_server->keys);
+    sim_server->clock_us = INT64_C(1790000000000000) + sim_between(0, INT64_C(1000000000000));
+    sim_server->clock_ppm = sim_between(-9990, 9990);
     has_before = false;
 }
 
 int64_t sim_server_us(void)
 {
     int64_t us = sim.now / 1000;
-    return sim_server.clock_us + us + us / 1000 * sim_server.clock_ppm / 1000;
+    return sim_server->clock_us + us + us / 1000 * sim_server->clock_ppm / 1000;
 }
 
 void sim_server_step(int64_t us)
 {
     sim_say("the server's clock is stepped by %lld ms", (long long)(us / 1000));
-    sim_server.clock_us += us;
+    sim_server->clock_us += us;
 }
 
 void sim_server_freeze(int64_t until)
 {
     sim_say("the server is frozen for %.0f ms", (double)(until - sim.now) / 1e6);
-    sim_server.frozen_until = until;
+    sim_server->frozen_until = until;
 }
 
 void sim_server_refuse(enum sim_refusal refuses)
 {
     static const char *const words[] = {"takes all commands", "is out of memory", "cannot save to disk"};
     sim_say("the server %s", words[refuses]);
-    sim_server.keys.refuses = refuses;
+    sim_server->keys.refuses = refuses;
 }
 
 void sim_server_forget_scripts(bool all)
 {
     size_t one = (size_t)sim_between(0, SCRIPTS - 1);
     sim_say("the server forgets %s", all ? "all scripts" : scripts[one]->name);
-    sim_server.scripts_known &= all ? 0 : ~(UINT64_C(1) << one | UINT64_C(1) << (one + SCRIPTS));
+    sim_server->scripts_known &= all ? 0 : ~(UINT64_C(1) << one | UINT64_C(1) << (one + SCRIPTS));
 }
 
-int64_t sim_server_frozen_until(void)
+int sim_server_epoch(const struct sim_server *server)
 {
-    return sim_server.frozen_until;
+    return server->epoch;
+}
+
+int64_t sim_server_frozen_until(const struct sim_server *server)
+{
+    return server->frozen_until;
 }
 
 static void start(void *what, int64_t number)
@@ -220,8 +262,8 @@ static void start(void *what, int64_t number)
     (void)what;
     (void)number;
     sim_say("the server is up again");
-    sim_server.up = true;
-    sim_server.started = sim.now;
+    sim_server->up = true;
+    sim_server->started = sim.now;
 }
 
 void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, enum sim_old_end old_end)
@@ -236,28 +278,28 @@ void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, enum sim_
             sim_wire_drop(wire, old_end == SIM_CLOSED);
         wire->demoted = old_end == SIM_DEMOTED;
     }
-    sim_server.epoch++;
-    sim_server.up = false;
-    sim_server.scripts_known = 0;
-    sim_server.frozen_until = 0;
-    sim_server.keys.refuses = SIM_TAKES_ALL;
-    sim_server.notify[0] = 0;
-    sim_server.clock_us += step_us;
+    sim_server->epoch++;
+    sim_server->up = false;
+    sim_server->scripts_known = 0;
+    sim_server->frozen_until = 0;
+    sim_server->keys.refuses = SIM_TAKES_ALL;
+    sim_server->notify[0] = 0;
+    sim_server->clock_us += step_us;
     if (!keeps_data)
-        sim_keyspace_clear(&sim_server.keys);
+        sim_keyspace_clear(&sim_server->keys);
     sim_at(until, NULL, start, NULL, 0);
 }
 
 void sim_server_remember(void)
 {
-    sim_keyspace_copy(&before, &sim_server.keys);
+    sim_keyspace_copy(&before, &sim_server->keys);
     has_before = true;
 }
 
 bool sim_server_forget_since(void)
 {
     if (has_before)
-        sim_keyspace_copy(&sim_server.keys, &before);
+        sim_keyspace_copy(&sim_server->keys, &before);
     return has_before;
 }
 
@@ -267,8 +309,8 @@ void sim_server_set(const char *key, const char *value, int64_t ttl_ms)
     struct sim_words words = {5, {"SET", key, value, "PX", ttl}, {3, strlen(key), strlen(value), 2, 0}};
     struct hfi_buffer reply = {0};
     words.size[4] = (size_t)snprintf(ttl, sizeof ttl, "%lld", (long long)ttl_ms);
-    sim_server.keys.now_us = sim_server_us();
-    (void)sim_keyspace_run(&sim_server.keys, &words, &reply);
+    sim_server->keys.now_us = sim_server_us();
+    (void)sim_keyspace_run(&sim_server->keys, &words, &reply);
     hfi_buffer_done(&reply);
 }
 
@@ -276,8 +318,8 @@ void sim_server_del(const char *key)
 {
     struct sim_words words = {2, {"DEL", key}, {3, strlen(key)}};
     struct hfi_buffer reply = {0};
-    sim_server.keys.now_us = sim_server_us();
-    (void)sim_keyspace_run(&sim_server.keys, &words, &reply);
+    sim_server->keys.now_us = sim_server_us();
+    (void)sim_keyspace_run(&sim_server->keys, &words, &reply);
     hfi_buffer_done(&reply);
 }
 
@@ -338,21 +380,21 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
                               : strcmp(words->text[1], script->sha1) == 0;
         if (!same)
             continue;
-        if (!spelt_out && (sim_server.scripts_known >> i & 1) == 0)
+        if (!spelt_out && (sim_server->scripts_known >> i & 1) == 0)
             break;
-        sim_server.scripts_known |= UINT64_C(1) << i;
+        sim_server->scripts_known |= UINT64_C(1) << i;
         show(words, script->name);
-        sim_server.scripts++;
+        sim_server->scripts++;
         size_t from = hfi_buffer_size(reply);
-        sim_server.in_script = true;
-        sim_lua_run(&sim_server.keys, hft_script_source(script), words, 2, reply);
-        sim_server.in_script = false;
+        sim_server->in_script = true;
+        sim_lua_run(&sim_server->keys, hft_script_source(script), words, 2, reply);
+        sim_server->in_script = false;
         sim_script_over();
         if (hfi_buffer_data(reply)[from] != '-')
             sim_script_ran(script->name, words);
         return true;
     }
-    sim_server.scripts_refused++;
+    sim_server->scripts_refused++;
     sim_reply_error(reply, "NOSCRIPT No matching script. Please use EVAL.");
     return true;
 }
@@ -368,18 +410,18 @@ static void subscribe(struct sim_wire *wire, const char *name, bool on)
 
 static void config(const struct sim_words *words, struct hfi_buffer *reply)
 {
-    if (sim_server.refuses_config) {
+    if (sim_server->refuses_config) {
         sim_reply_error(reply, "NOPERM this user has no permissions to run the 'config' command");
         return;
     }
     if (words->count == 4 && strcmp(words->text[1], "SET") == 0) {
-        (void)snprintf(sim_server.notify, sizeof sim_server.notify, "%s", words->text[3]);
+        (void)snprintf(sim_server->notify, sizeof sim_server->notify, "%s", words->text[3]);
         ok(reply);
         return;
     }
     sim_reply_number(reply, '*', 2);
     sim_reply_bulk(reply, words->text[2], words->size[2]);
-    sim_reply_bulk(reply, sim_server.notify, strlen(sim_server.notify));
+    sim_reply_bulk(reply, sim_server->notify, strlen(sim_server->notify));
 }
 
 static void client(const struct sim_words *words, struct hfi_buffer *reply)
@@ -398,16 +440,19 @@ static void client(const struct sim_words *words, struct hfi_buffer *reply)
 
 static void run(const struct sim_words *words, struct hfi_buffer *reply)
 {
-    sim_server.commands++;
+    sim_server->commands++;
     if (serving->caching && sim_is(words, "GET") && *find_name(&serving->tracked, words->text[1]) == NULL)
         add_name(&serving->tracked, words->text[1]);
-    if (sim_is(words, "ROLE")) {
+    if (sim_is(words, "ROLE") && sim_server->host != NULL) {
+        show(words, words->text[0]);
+        sim_host_role(sim_server->host, reply);
+    } else if (sim_is(words, "ROLE")) {
         sim_reply_number(reply, '*', 3);
         sim_reply_bulk(reply, "master", 6);
         sim_reply_number(reply, ':', 0);
         sim_reply_number(reply, '*', 0);
     } else if (sim_is(words, "SCRIPT")) {
-        sim_server.scripts_known = strcmp(words->text[1], "LOAD") == 0 ? UINT64_MAX : 0; /* one stands for all */
+        sim_server->scripts_known = strcmp(words->text[1], "LOAD") == 0 ? UINT64_MAX : 0; /* one stands for all */
         ok(reply);
     } else if (sim_is(words, "CONFIG")) {
         config(words, reply);
@@ -415,8 +460,8 @@ static void run(const struct sim_words *words, struct hfi_buffer *reply)
         client(words, reply);
     } else if (!run_script(words, reply)) {
         show(words, words->text[0]);
-        sim_server.keys.wrote = false;
-        (void)sim_keyspace_run(&sim_server.keys, words, reply);
+        sim_server->keys.wrote = false;
+        (void)sim_keyspace_run(&sim_server->keys, words, reply);
     }
 }
 
@@ -451,7 +496,7 @@ static void execute_transaction(struct sim_wire *wire, struct hfi_buffer *reply)
 static void take(struct sim_wire *wire, const struct sim_words *words, const struct sim_packet *raw,
                  struct hfi_buffer *reply)
 {
-    sim_server.keys.wrote = false;
+    sim_server->keys.wrote = false;
     if (wire->demoted && !sim_is(words, "UNSUBSCRIBE") && !sim_is(words, "SUBSCRIBE")) {
         sim_reply_error(reply, "READONLY You can't write against a read only replica.");
     } else if (sim_is(words, "MULTI")) {
@@ -460,8 +505,8 @@ static void take(struct sim_wire *wire, const struct sim_words *words, const str
         ok(reply);
     } else if (sim_is(words, "EXEC")) {
         execute_transaction(wire, reply);
-    } else if (wire->in_multi && sim_keyspace_refusal(&sim_server.keys, words) != NULL) {
-        sim_reply_error(reply, sim_keyspace_refusal(&sim_server.keys, words));
+    } else if (wire->in_multi && sim_keyspace_refusal(&sim_server->keys, words) != NULL) {
+        sim_reply_error(reply, sim_keyspace_refusal(&sim_server->keys, words));
         wire->aborted = true;
     } else if (wire->in_multi) {
         *wire->transaction_end = sim_packet_new(SIM_BYTES, raw->bytes, raw->size);
@@ -471,37 +516,91 @@ static void take(struct sim_wire *wire, const struct sim_words *words, const str
         subscribe(wire, words->text[1], words->text[0][0] == 'S');
         if (!hfi_buffer_append(reply, words->text[1], words->size[1]))
             abort();
+    } else if (sim_is(words, "WAIT") && sim_server->host != NULL) {
+        int count;
+        show(words, words->text[0]);
+        if (sim_host_waits(sim_server->host, wire, atoi(words->text[1]), atoll(words->text[2]), &count))
+            sim_reply_number(reply, ':', count);
     } else {
         run(words, reply);
     }
+    if (!wire->in_multi && sim_server->host != NULL) {
+        sim_command_over();
+        pass_on(wire);
+    }
 }
 
-void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet)
+/* How many bytes it has taken: less than all where it waits for replicas now. */
+static size_t serve(struct sim_wire *wire, char *bytes, size_t all, struct hfi_buffer *reply)
 {
-    static struct hfi_buffer reply;
-    size_t at = 0, size, from = 0;
+    size_t at = 0, size, from = hfi_buffer_size(reply);
     struct sim_words words;
-    sim_server.keys.now_us = sim_server_us();
-    serving = wire;
-    while (at < packet->size) {
+    while (at < all && !wire->waits) {
         /* The parser cuts the words in place, so a transaction keeps a copy made before. */
-        struct sim_packet *raw =
-            wire->in_multi ? sim_packet_new(SIM_BYTES, packet->bytes + at, packet->size - at) : NULL;
-        size = sim_words_parse(&words, packet->bytes + at, packet->size - at);
+        struct sim_packet *raw = wire->in_multi ? sim_packet_new(SIM_BYTES, bytes + at, all - at) : NULL;
+        size = sim_words_parse(&words, bytes + at, all - at);
         if (size == 0) {
             sim_violation("the client sends what is no command");
-            break;
+            return all;
         }
         if (raw != NULL)
             raw->size = size;
-        take(wire, &words, raw, &reply);
+        take(wire, &words, raw, reply);
         free(raw);
-        show_reply(&reply, from);
-        from = hfi_buffer_size(&reply);
+        show_reply(reply, from);
+        from = hfi_buffer_size(reply);
         at += size;
     }
+    return at;
+}
+
+static void begin_to_serve(struct sim_wire *wire)
+{
+    sim_server = wire->server;
+    sim_server->keys.now_us = sim_server_us();
+    serving = wire;
+}
+
+static void send_replies(struct sim_wire *wire, struct hfi_buffer *reply)
+{
     serving = NULL;
-    sim_note_bytes(hfi_buffer_data(&reply), hfi_buffer_size(&reply));
-    sim_wire_down(wire, sim_packet_new(SIM_BYTES, hfi_buffer_data(&reply), hfi_buffer_size(&reply)));
-    hfi_buffer_eat(&reply, hfi_buffer_size(&reply));
+    sim_server = sim_server_that_counts;
+    if (wire->waits && hfi_buffer_size(reply) == 0)
+        return;
+    sim_note_bytes(hfi_buffer_data(reply), hfi_buffer_size(reply));
+    sim_wire_down(wire, sim_packet_new(SIM_BYTES, hfi_buffer_data(reply), hfi_buffer_size(reply)));
+    hfi_buffer_eat(reply, hfi_buffer_size(reply));
+}
+
+static struct hfi_buffer replies;
+
+void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet)
+{
+    begin_to_serve(wire);
+    size_t used = serve(wire, packet->bytes, packet->size, &replies);
+    if (used < packet->size) {
+        *wire->kept_end = sim_packet_new(SIM_BYTES, packet->bytes + used, packet->size - used);
+        wire->kept_end = &(*wire->kept_end)->next;
+    }
+    send_replies(wire, &replies);
+}
+
+void sim_server_answers_wait(struct sim_wire *wire, int count)
+{
+    begin_to_serve(wire);
+    wire->waits = false;
+    sim_reply_number(&replies, ':', count);
+    show_reply(&replies, 0);
+    while (wire->kept != NULL && !wire->waits) {
+        struct sim_packet *first = wire->kept;
+        size_t used = serve(wire, first->bytes, first->size, &replies);
+        memmove(first->bytes, first->bytes + used, first->size - used);
+        first->size -= used;
+        if (first->size > 0)
+            continue;
+        wire->kept = first->next;
+        wire->kept_end = wire->kept == NULL ? &wire->kept : wire->kept_end;
+        free(first);
+    }
+    send_replies(wire, &replies);
 }

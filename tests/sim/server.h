@@ -6,7 +6,12 @@
 #include "tests/sim/keyspace.h"
 #include "tests/sim/wire.h"
 
+#define SIM_SERVERS 3
+
+struct sim_host;
+
 struct sim_server {
+    struct sim_host *host; /* NULL: it is alone */
     struct sim_keyspace keys;
     bool up;
     int epoch;                   /* the incarnation whose connections are served; a restart or failover begins
@@ -25,9 +30,12 @@ struct sim_server {
     bool in_script; /* what changes now is a script's doing */
     uint64_t commands, scripts, messages;
 };
-extern struct sim_server sim_server;
+extern struct sim_server *sim_server; /* whose command runs; at all other times the one that counts */
+extern struct sim_server *sim_server_that_counts; /* the only one, or the newest primary: what promises are compared with */
+extern struct sim_server sim_servers[SIM_SERVERS]; /* all but the first stay as they are unless there are replicas (hosts.h) */
 
 void sim_server_begin(void);
+void sim_server_listens(struct sim_keyspace *keys); /* its keys tell their server from now on */
 int64_t sim_server_us(void);
 void sim_server_step(int64_t us); /* the clock jumps */
 void sim_server_freeze(int64_t until);
@@ -43,11 +51,15 @@ bool sim_server_forget_since(void);                                      /* fals
 void sim_server_set(const char *key, const char *value, int64_t ttl_ms); /* another program's doing */
 void sim_server_del(const char *key);
 
+/* WAIT has this answer: the connection goes on with what came meanwhile. */
+void sim_server_answers_wait(struct sim_wire *wire, int count);
+
 bool sim_server_is_heard(const char *channel); /* a message there would be counted as received */
 
 /* tokens.c: what the oracle wants to know. */
 void sim_key_changed(const char *event, const char *key, const char *value);
 void sim_script_over(void); /* whatever it has answered */
+void sim_command_over(void); /* or the script, or the transaction, at one of several servers */
 void sim_script_ran(const char *script, const struct sim_words *words);
 
 #endif

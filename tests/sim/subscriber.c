@@ -84,7 +84,7 @@ static void ping(void *what, int64_t number)
     int64_t patience = pool->settings.command_ms * HFI_MS;
     bool silent = wire->down_stalled_until > sim.now + patience ||
                   wire->up_stalled_until > sim.now + patience || !wire->server_open ||
-                  sim_server.frozen_until > sim.now + patience;
+                  wire->server->frozen_until > sim.now + patience;
     if (silent)
         lose(pool);
     else
@@ -101,7 +101,9 @@ static void connected(void *what, int64_t number)
         sim_at(sim.now + HFI_MS / 10, sim.self, connected, pool, number);
         return;
     }
-    if (!sim_server.up || !sim_server.takes_subscribers || sim_server.frozen_until > sim.now ||
+    struct sim_server *there = NULL;
+    bool is_found = sim_pool_primary(pool, &there) == HFI_FOUND;
+    if (!is_found || !there->up || !there->takes_subscribers || there->frozen_until > sim.now ||
         sim.self->isolated_until > sim.now) {
         int64_t due = hfi_backoff_next_ns(&subscriber->backoff, hfi_now(&hfi_boottime));
         sim_at(sim_when(sim.self, due), sim.self, dial, pool, ++subscriber->number);
@@ -109,7 +111,7 @@ static void connected(void *what, int64_t number)
     }
     hfi_backoff_up(&subscriber->backoff, hfi_now(&hfi_boottime));
     subscriber->served = false;
-    subscriber->wire = sim_wire_new(sim.self, sim_server.epoch, pool, received, broken);
+    subscriber->wire = sim_wire_new(sim.self, there, pool, received, broken);
     for (struct sim_channel *channel = subscriber->channels; channel != NULL; channel = channel->next)
         ask(pool, channel, "SUBSCRIBE");
     sim_at(sim.now + PING_NS, sim.self, ping, pool, number);
@@ -125,6 +127,16 @@ static void dial(void *what, int64_t number)
 void sim_subscriber_begin(struct hfi_pool *pool)
 {
     hfi_backoff_init(&pool->subscriber.backoff, sim_roll());
+}
+
+void sim_subscriber_gives_up(struct hfi_pool *pool)
+{
+    struct sim_subscriber *subscriber = &pool->subscriber;
+    if (subscriber->number == 0)
+        return;
+    if (subscriber->wire != NULL)
+        lose(pool);
+    sim_at(sim.now, sim.self, dial, pool, ++subscriber->number); /* not after a pause: that one is another */
 }
 
 void sim_subscriber_end(struct hfi_pool *pool)

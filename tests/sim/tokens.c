@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* tokens.c - tokens and keys as the server and the lanes handle them, told to the oracle: order of arrival, the
  * queue, grants, listed releases, lifetimes of keys. */
+#include "core/policy/fence.h"
 #include "core/protocol/key.h"
 #include "core/protocol/scripts.h"
 #include "core/protocol/token.h"
 #include "tests/sim/history.h"
+#include "tests/sim/hosts.h"
 #include "tests/sim/pool_inside.h"
 
 #include <math.h>
@@ -17,19 +19,28 @@
 #define PERMITS    "hf:sem:{s}"
 #define QUEUE_OF_PERMITS "hf:queue:{s}:hf:sem:{s}"
 #define SHARED     "hf1:shared" /* the value of a lock that readers have */
+#define GIVEN_MOST 4
 #define LATEST     30   /* the last 30 tokens include all that are in use, or just were */
 
 static struct {
     char token[160];
     int name;
     int64_t owned_at, queued_at;
+    struct given { /* the key, by servers of one deployment: the last few times */
+        int64_t at, from, to; /* the fence counter was so far then, before and after */
+        int reign;
+    } given[GIVEN_MOST];
+    int given_count;
     int64_t owned_first; /* after a loss of data a hand-off can give it the key once more; -1: it had no key yet */
     int64_t ticket; /* SIM_NO_TICKET: it was never in the queue */
     int64_t first_ticket; /* a question that came twice, without one, may have got another */
+    int64_t others[GIVEN_MOST]; /* tickets that it had, or has from other servers than the primary: the last few */
+    int other_count;
     int64_t released_at;  /* when its release was listed, on its process's clock; HFI_NEVER: it was not */
     bool reads; /* it stands in the readers' key */
 } arrivals[TOKENS]; /* the n-th that the server saw */
 static int arrival_count;
+static bool gave; /* the running command did, to some of them */
 static bool is_long; /* arrivals were forgotten, perhaps with places that they have in a queue: fairness is not watched any more */
 static uint64_t let_in[SIM_QUEUE_MOST]; /* readers, by the running script: to the oracle all of them at once */
 static int let_in_count;
@@ -67,7 +78,7 @@ static double end_of(const char *token, int lock)
 {
     char key[64];
     sim_tokens_key(key, sizeof key, "held", lock);
-    return sim_keyspace_score(&sim_server.keys, key, token);
+    return sim_keyspace_score(&sim_server->keys, key, token);
 }
 
 static bool has_end(const char *token, int lock)
@@ -79,13 +90,13 @@ static const char *value_of(int lock)
 {
     char key[32];
     (void)snprintf(key, sizeof key, "hf:{n%d}", lock);
-    return sim_keyspace_string(&sim_server.keys, key);
+    return sim_keyspace_string(&sim_server->keys, key);
 }
 
 bool sim_tokens_reads(const char *token, int lock)
 {
     const char *there = value_of(lock);
-    return there != NULL && strcmp(there, SHARED) == 0 && end_of(token, lock) >= (double)sim_server.keys.now_us;
+    return there != NULL && strcmp(there, SHARED) == 0 && end_of(token, lock) >= (double)sim_server->keys.now_us;
 }
 
 struct readers {
@@ -114,7 +125,7 @@ const char *sim_tokens_holder(int lock)
     readers = (struct readers){.lock = lock};
     (void)snprintf(readers.token, sizeof readers.token, "%s", SHARED);
     sim_tokens_key(key, sizeof key, "held", lock);
-    sim_keyspace_members(&sim_server.keys, key, look_at_reader, &readers);
+    sim_keyspace_members(&sim_server->keys, key, look_at_reader, &readers);
     return readers.token;
 }
 
@@ -139,7 +150,9 @@ static uint64_t arrival_of(const char *token, int name)
     arrivals[arrival_count].owned_at = sim.now;
     arrivals[arrival_count].owned_first = -1;
     arrivals[arrival_count].reads = false;
+    arrivals[arrival_count].given_count = 0;
     arrivals[arrival_count].ticket = arrivals[arrival_count].first_ticket = SIM_NO_TICKET;
+    arrivals[arrival_count].other_count = 0;
     arrivals[arrival_count].released_at = HFI_NEVER;
     return (uint64_t)arrival_count++;
 }
@@ -147,6 +160,23 @@ static uint64_t arrival_of(const char *token, int name)
 int64_t sim_tokens_owned_at(const char *token, int name)
 {
     return arrivals[arrival_of(token, name)].owned_at;
+}
+
+int64_t sim_tokens_given_at(const char *token, int name, int64_t fence, int *reign)
+{
+    uint64_t arrival = arrival_of(token, name);
+    const struct given *found = NULL;
+    bool fits = false;
+    for (int i = 0; i < arrivals[arrival].given_count; i++) {
+        const struct given *one = &arrivals[arrival].given[i];
+        bool is_it = fence >= one->from && fence < one->to + HFI_FENCE_BLOCK;
+        /* One for several locks moves it often; and an answer may bring another block than the message that it confirms. */
+        if (is_it || (!fits && fence >= one->from - 64 * HFI_FENCE_BLOCK))
+            found = one;
+        fits = fits || is_it;
+    }
+    *reign = found != NULL ? found->reign : 0;
+    return found != NULL ? found->at : arrivals[arrival].owned_at;
 }
 
 int64_t sim_tokens_owned_first(const char *token, int name)
@@ -215,9 +245,38 @@ static bool is_break(int lock, uint64_t arrival)
     return strncmp(old, new, size + 1) == 0;
 }
 
+static int64_t fence_counter(void)
+{
+    const char *counter = sim_keyspace_string(&sim_server->keys, HFI_FENCE_KEY);
+    return counter != NULL ? strtoll(counter, NULL, 10) : 0;
+}
+
+/* The command that gives it the key also moves the counter, before or after. */
+static void note_given(uint64_t arrival)
+{
+    struct given *given = arrivals[arrival].given;
+    int *count = &arrivals[arrival].given_count;
+    if (*count == GIVEN_MOST)
+        memmove(given, given + 1, (size_t)--*count * sizeof *given);
+    given[(*count)++] = (struct given){.at = sim.now, .from = fence_counter(), .to = INT64_MAX - HFI_FENCE_BLOCK,
+                                       .reign = sim_server->host->reign};
+    gave = true;
+}
+
+void sim_command_over(void)
+{
+    for (int i = 0; i < arrival_count && gave; i++)
+        for (int j = 0; j < arrivals[i].given_count; j++)
+            if (arrivals[i].given[j].at == sim.now && arrivals[i].given[j].reign == sim_server->host->reign)
+                arrivals[i].given[j].to = fence_counter();
+    gave = false;
+}
+
 static void owns(uint64_t arrival)
 {
     arrivals[arrival].owned_at = sim.now;
+    if (sim_server->host != NULL)
+        note_given(arrival);
     if (arrivals[arrival].owned_first < 0)
         arrivals[arrival].owned_first = sim.now;
 }
@@ -227,7 +286,7 @@ static void passes_others(int lock, uint64_t arrival)
     look_who_hears(lock);
     if (!is_long)
         sim_oracle_taken(&history.oracle, lock, arrival, arrivals[arrival].ticket,
-                         keys[lock].ended_by_itself && !sim_server.in_script);
+                         keys[lock].ended_by_itself && !sim_server->in_script);
 }
 
 static void lock_taken(int lock, const char *token)
@@ -316,11 +375,25 @@ static void lock_changed(int lock, const char *event, const char *value)
     }
 }
 
+static void note_other(uint64_t arrival, int64_t ticket)
+{
+    arrivals[arrival].others[arrivals[arrival].other_count++ % GIVEN_MOST] = ticket;
+}
+
+static bool had_other(uint64_t arrival, int64_t ticket)
+{
+    bool had = false;
+    for (int i = 0; i < GIVEN_MOST && i < arrivals[arrival].other_count; i++)
+        had = had || arrivals[arrival].others[i] == ticket;
+    return had;
+}
+
 /* True: the process has had this ticket, perhaps with another token: a place in the queue belongs to the process. */
 static bool had_ticket(const char *token, int name, int64_t ticket)
 {
     for (int i = 0; i < arrival_count; i++)
-        if (arrivals[i].name == name && (arrivals[i].ticket == ticket || arrivals[i].first_ticket == ticket) &&
+        if (arrivals[i].name == name &&
+            (arrivals[i].ticket == ticket || arrivals[i].first_ticket == ticket || had_other((uint64_t)i, ticket)) &&
             strncmp(arrivals[i].token, token, 37) == 0)
             return true;
     return false;
@@ -330,12 +403,14 @@ static void queue_changed(int name, const char *key, const char *event, const ch
 {
     if (strcmp(event, "zadd") == 0) {
         uint64_t arrival = arrival_of(token, name);
-        int64_t ticket = (int64_t)sim_keyspace_score(&sim_server.keys, key, token);
+        int64_t ticket = (int64_t)sim_keyspace_score(&sim_server->keys, key, token);
         bool is_new = !is_long && !had_ticket(token, name, ticket);
         if (arrivals[arrival].first_ticket == SIM_NO_TICKET) {
             arrivals[arrival].first_ticket = ticket;
             arrivals[arrival].queued_at = sim.now;
         }
+        if (arrivals[arrival].ticket != ticket)
+            note_other(arrival, arrivals[arrival].ticket);
         arrivals[arrival].ticket = ticket;
         if (let_in_count == 0) {
             sim_oracle_queued(&history.oracle, name, arrival, ticket, is_new);
@@ -370,6 +445,11 @@ static void permits_after_loss(void);
 void sim_tokens_after_loss(void)
 {
     sim_oracle_data_lost(&history.oracle, sim.now);
+    sim_tokens_look_anew();
+}
+
+void sim_tokens_look_anew(void)
+{
     permits_after_loss();
     for (int lock = 0; lock < SIM_LOCKS; lock++) {
         struct queue queue = {.name = lock};
@@ -382,7 +462,7 @@ void sim_tokens_after_loss(void)
         keys[lock].holder = is_token ? (int64_t)arrival_of(there, lock) : -1;
         keys[lock].ended_by_itself = true;
         sim_oracle_flushed(&history.oracle, lock);
-        sim_keyspace_members(&sim_server.keys, queue.key, queued_still, &queue);
+        sim_keyspace_members(&sim_server->keys, queue.key, queued_still, &queue);
     }
 }
 
@@ -393,10 +473,10 @@ static void permits_after_loss(void)
         char member[sizeof arrivals[0].token + 2];
         (void)snprintf(member, sizeof member, "%.159s#1", arrivals[i].token);
         if (arrivals[i].name == SIM_SEMAPHORE)
-            arrivals[i].reads = !isnan(sim_keyspace_score(&sim_server.keys, PERMITS, member));
+            arrivals[i].reads = !isnan(sim_keyspace_score(&sim_server->keys, PERMITS, member));
     }
     sim_oracle_flushed(&history.oracle, SIM_SEMAPHORE);
-    sim_keyspace_members(&sim_server.keys, queue.key, queued_still, &queue);
+    sim_keyspace_members(&sim_server->keys, queue.key, queued_still, &queue);
 }
 
 static void page_stored(int page, const char *value)
@@ -407,10 +487,27 @@ static void page_stored(int page, const char *value)
         sim_oracle_stored(&history.oracle, SIM_LOCKS + page, fence, strtoll(end, NULL, 10));
 }
 
+/* By a server that is not the primary any more, or does not know yet that it is not: it gives to whom it likes, and in no order
+ * that counts. */
+static void changed_elsewhere(const char *event, const char *key, const char *value)
+{
+    int lock = number_behind("hf:{n", key), held = number_behind("hf:held:{n", key), queue = number_behind("hf:queue:{n", key);
+    if (strcmp(key, QUEUE_OF_PERMITS) == 0)
+        queue = SIM_SEMAPHORE;
+    if (queue >= 0 && strcmp(event, "zadd") == 0)
+        note_other(arrival_of(value, queue), (int64_t)sim_keyspace_score(&sim_server->keys, key, value));
+    else if (lock >= 0 && strcmp(event, "set") == 0 && strncmp(value, "hf1:", 4) == 0 && strcmp(value, SHARED) != 0)
+        owns(arrival_of(value, lock));
+    else if (held >= 0 && strcmp(event, "zadd") == 0 && !is_revoked(value))
+        owns(arrival_of(value, held));
+}
+
 void sim_key_changed(const char *event, const char *key, const char *value)
 {
     int number;
-    if ((number = number_behind("hf:queue:{n", key)) >= 0)
+    if (sim_server != sim_server_that_counts)
+        changed_elsewhere(event, key, value);
+    else if ((number = number_behind("hf:queue:{n", key)) >= 0)
         queue_changed(number, key, event, value);
     else if (strcmp(key, QUEUE_OF_PERMITS) == 0)
         queue_changed(SIM_SEMAPHORE, key, event, value);
@@ -520,29 +617,29 @@ static void look_at_key(void *arg, const char *key, int64_t expire_ms)
     (void)arg;
     if (strcmp(key, HFI_CLOCK_KEY) == 0)
         return;
-    int64_t left = expire_ms - sim_server.keys.now_us / 1000 - 1; /* a clock of another rate is not even */
+    int64_t left = expire_ms - sim_server->keys.now_us / 1000 - 1; /* a clock of another rate is not even */
     if (expire_ms == 0 && strcmp(key, "hf:fence") != 0 && strcmp(key, "hf:since") != 0)
         sim_oracle_left_behind(&history.oracle, key);
     else if (expire_ms != 0 && !history.clock_goes_back)
-        sim_oracle_lifetime(&history.oracle, key, left, longest_life_ms(key));
+        sim_oracle_lifetime(&history.oracle, key, left, longest_life_ms(key) + history.apart_us / 1000);
 }
 
 void sim_tokens_look_at_keys(void)
 {
-    sim_keyspace_each(&sim_server.keys, look_at_key, NULL);
+    sim_keyspace_each(&sim_server->keys, look_at_key, NULL);
 }
 
 static void look_at_key_left(void *arg, const char *key, int64_t expire_ms)
 {
     (void)arg;
-    if (name_of(key) >= 0 && expire_ms >= sim_server.keys.now_us / 1000)
+    if (name_of(key) >= 0 && expire_ms >= sim_server->keys.now_us / 1000)
         sim_oracle_left_behind(&history.oracle, key);
 }
 
 void sim_tokens_look_at_the_end(void)
 {
-    sim_server.keys.now_us = sim_server_us();
+    sim_server->keys.now_us = sim_server_us();
     sim_tokens_look_at_keys();
     if (sim.failure[0] == 0)
-        sim_keyspace_each(&sim_server.keys, look_at_key_left, NULL);
+        sim_keyspace_each(&sim_server->keys, look_at_key_left, NULL);
 }

@@ -38,7 +38,7 @@ static void look(const struct sim_holding *holding)
     sim_oracle_looked(&history.oracle, holding->grant, valid);
     if (valid) {
         const struct hfi_lock *lock = holding->lease->lock;
-        const char *there = sim_keyspace_string(&sim_server.keys, lock->keys.lock);
+        const char *there = sim_keyspace_string(&sim_server->keys, lock->keys.lock);
         char token[HFI_TOKEN_CAPACITY];
         (void)hfi_token_make(&lock->client->identity, lock->token, token);
         bool alone = there != NULL && strcmp(there, token) == 0;
@@ -51,7 +51,7 @@ static void look(const struct sim_holding *holding)
 
 static void look_at_all(void)
 {
-    sim_server.keys.now_us = sim_server_us();
+    sim_server->keys.now_us = sim_server_us();
     for (int i = 0; i < open_count; i++)
         look(open_holdings[i]);
 }
@@ -59,7 +59,7 @@ static void look_at_all(void)
 /* Looks at all leases before and after a process receives: only that can move the end of its leases. */
 void sim_hears(const struct sim_process *process)
 {
-    sim_server.keys.now_us = sim_server_us();
+    sim_server->keys.now_us = sim_server_us();
     for (int i = 0; i < open_count; i++)
         if (open_holdings[i]->process == process)
             look(open_holdings[i]);
@@ -101,8 +101,13 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     /* A pending had its fence when it was decided, one of a set when it was its turn: perhaps long ago. */
     bool was_had = holding->kept_since != 0 || holding->in_set;
     int64_t at_server = (was_had ? sim_tokens_owned_first : sim_tokens_owned_at)(token, holding->lock);
-    holding->grant = (holding->shared ? sim_oracle_granted_shared : sim_oracle_granted)(&history.oracle, holding->lock,
-                                                                                        hf_lease_fence(lease), at_server);
+    int reign = 0;
+    if (history.by_sentinels)
+        at_server = sim_tokens_given_at(token, holding->lock, hf_lease_fence(lease), &reign);
+    holding->grant = sim_oracle_granted_in(&history.oracle, holding->lock, hf_lease_fence(lease), at_server, holding->shared, reign,
+                                           sim.self->moved, sim.self->met);
+    if (history.by_sentinels)
+        sim_say("by a server of reign %d, %.3f ms ago", reign, (double)(sim.now - at_server) / 1e6);
     history.grants++;
     sim_say("GRANTED %slock %d, fence %lld, %lld ms", holding->shared ? "to share " : "", holding->lock, (long long)hf_lease_fence(lease),
             (long long)hf_lease_remaining_ms(lease));
@@ -137,6 +142,29 @@ void sim_watch_event(hf_lease *lease, const hf_event *event, void *arg)
         sim_oracle_told_lost(&history.oracle, holding->grant, !holding->released && hf_lease_is_valid(lease));
     else
         sim_oracle_told_other(&history.oracle, holding->grant);
+}
+
+void sim_watch_hears_of(int primary, uint64_t epoch, int relies_on, uint64_t by_epoch)
+{
+    sim_oracle_heard_of(&history.oracle, primary, epoch, relies_on, by_epoch);
+}
+
+void sim_watch_moves(struct sim_process *process, int reign)
+{
+    process->moved = reign > process->moved ? reign : process->moved;
+    for (int i = 0; i < open_count; i++)
+        if (open_holdings[i]->process == process)
+            sim_oracle_moves(&history.oracle, open_holdings[i]->grant, process->moved);
+}
+
+void sim_watch_has_met(struct sim_process *process, int reign)
+{
+    process->met = reign > process->met ? reign : process->met;
+    for (int i = 0; i < open_count; i++)
+        if (open_holdings[i]->process == process) {
+            look(open_holdings[i]);
+            sim_oracle_heard(&history.oracle, open_holdings[i]->grant, process->met);
+        }
 }
 
 void sim_watch_killed(const struct sim_process *process)
@@ -273,12 +301,12 @@ static bool head_was_brought_back(int lock)
     sim_tokens_key(queue, sizeof queue, "queue", lock);
     sim_tokens_key(waiters, sizeof waiters, "wait", lock);
     const char *head = NULL;
-    sim_keyspace_members(&sim_server.keys, queue, keep_first, &head);
+    sim_keyspace_members(&sim_server->keys, queue, keep_first, &head);
     int owner = head == NULL ? 0 : sim_watch_owner(head);
     if (owner <= 0 || owner > SIM_PROCESSES || sim.processes[owner - 1].client == NULL ||
         is_in_use(sim.processes[owner - 1].client, head))
         return false;
-    const char *record = sim_keyspace_field(&sim_server.keys, waiters, head);
+    const char *record = sim_keyspace_field(&sim_server->keys, waiters, head);
     return record != NULL && strtoll(record, NULL, 10) >= sim_server_us();
 }
 

@@ -24,7 +24,7 @@ int64_t sim_delay(void)
     return delay;
 }
 
-struct sim_wire *sim_wire_new(struct sim_process *process, int epoch, void *client,
+struct sim_wire *sim_wire_new(struct sim_process *process, struct sim_server *server, void *client,
                               void (*received)(void *client, struct sim_packet *packet),
                               void (*broken)(void *client))
 {
@@ -33,7 +33,8 @@ struct sim_wire *sim_wire_new(struct sim_process *process, int epoch, void *clie
         abort();
     *wire = (struct sim_wire){.number = ++sim_network.numbers,
                               .process = process,
-                              .epoch = epoch,
+                              .server = server,
+                              .epoch = sim_server_epoch(server),
                               .client = client,
                               .received = received,
                               .broken = broken,
@@ -41,6 +42,7 @@ struct sim_wire *sim_wire_new(struct sim_process *process, int epoch, void *clie
                               .server_open = true};
     wire->up_end = &wire->up;
     wire->down_end = &wire->down;
+    wire->kept_end = &wire->kept;
     hfi_list_append(&sim_network.wires, &wire->link);
     return wire;
 }
@@ -63,8 +65,8 @@ static void arrive_up(void *what, int64_t number)
 {
     struct sim_wire *wire = what;
     struct sim_packet *packet = wire->up;
-    int64_t not_before = wire->up_stalled_until > sim_server_frozen_until() ? wire->up_stalled_until
-                                                                            : sim_server_frozen_until();
+    int64_t thawed = sim_server_frozen_until(wire->server);
+    int64_t not_before = wire->up_stalled_until > thawed ? wire->up_stalled_until : thawed;
     (void)number;
     if (packet == NULL || packet->due > sim.now)
         return;

@@ -8,6 +8,8 @@
 
 #include <stddef.h>
 
+struct sim_server;
+
 enum sim_packet_kind { SIM_BYTES, SIM_MESSAGE, SIM_END };
 
 struct sim_packet {
@@ -22,7 +24,8 @@ struct sim_wire {
     int64_t number;       /* CLIENT ID */
     struct hfi_list link; /* all wires of the history, from the first to the last */
     struct sim_process *process;
-    int epoch; /* of the server at its other end */
+    struct sim_server *server; /* at its other end */
+    int epoch;                 /* of that one, when it was dialled */
     bool client_open, server_open;
     bool receiving; /* the client's read handler runs or has stopped half-way: new packets wait */
     bool
@@ -42,6 +45,11 @@ struct sim_wire {
     bool caching;                     /* CLIENT CACHING YES was, in this transaction */
     int64_t spared_until; /* no message is lost before */
     struct sim_packet *transaction, **transaction_end;
+    bool waits; /* for replicas: what comes meanwhile is kept */
+    int wait_for; /* so many, */
+    int64_t written; /* how far its server had written when it had written last */
+    int64_t wait_offset, wait_number; /* until they have come so far; 0: none yet */
+    struct sim_packet *kept, **kept_end;
 };
 
 struct sim_network {                 /* what the profile wants */
@@ -55,7 +63,7 @@ extern struct sim_network sim_network;
 
 void sim_network_begin(void);
 int64_t sim_delay(void);
-struct sim_wire *sim_wire_new(struct sim_process *process, int epoch, void *client,
+struct sim_wire *sim_wire_new(struct sim_process *process, struct sim_server *server, void *client,
                               void (*received)(void *client, struct sim_packet *packet),
                               void (*broken)(void *client));
 struct sim_packet *sim_packet_new(enum sim_packet_kind kind, const void *bytes, size_t size);
@@ -74,7 +82,8 @@ void sim_hears(const struct sim_process *process); /* watch.c: before something 
 
 /* server.c: what arrives there. */
 void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet);
-int64_t sim_server_frozen_until(void);
+int sim_server_epoch(const struct sim_server *server);
+int64_t sim_server_frozen_until(const struct sim_server *server);
 void sim_server_hung_up(struct sim_wire *wire);
 
 #endif

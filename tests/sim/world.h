@@ -33,6 +33,7 @@ struct sim_process {
     struct hf_client *client; /* NULL: not open (yet, any more) */
     struct hfi_list threads;  /* of struct sim_thread */
     int next_thread;
+    int moved, met; /* the newest reign of a server that it has asked, and heard from (history.h) */
     void *pool; /* pool.c */
 };
 

@@ -204,6 +204,23 @@ static void answers_that_are_lost_at_once_are_asked_for_every_ten_ms(void **stat
     assert_in_range(asked, 90, 101);
 }
 
+/* As of a primary whose replicas do not confirm, but say so at once. */
+static void grants_that_do_not_count_are_asked_for_soon_and_then_once_in_r(void **state)
+{
+    static const int pauses_ms[] = {10, 20, 40, 80, 160, 320, 400, 400};
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    assert_string_equal(hft_look_next(&s), "wait");
+    for (size_t i = 0; i < sizeof pauses_ms / sizeof pauses_ms[0]; i++) {
+        assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_NO_ANSWER, .counts_not = true}), "");
+        assert_int_equal(hfi_entry_next(&s.entry) - s.now, pauses_ms[i] * HFI_MS);
+        assert_string_equal(hft_look_next(&s), "wait");
+    }
+}
+
 static void doubts_about_a_held_lease_renew_it_a_hundred_times_a_second_at_most(void **state)
 {
     (void)state;
@@ -282,6 +299,7 @@ int main(void)
         cmocka_unit_test(a_key_that_is_always_about_to_end_is_looked_at_every_ten_ms),
         cmocka_unit_test(an_error_that_comes_at_once_is_met_again_after_a_re_checks_time),
         cmocka_unit_test(answers_that_are_lost_at_once_are_asked_for_every_ten_ms),
+        cmocka_unit_test(grants_that_do_not_count_are_asked_for_soon_and_then_once_in_r),
         cmocka_unit_test(doubts_about_a_held_lease_renew_it_a_hundred_times_a_second_at_most),
         cmocka_unit_test(a_place_kept_for_another_token_goes_with_its_last_waiter),
         cmocka_unit_test(a_server_that_has_no_more_fences_is_asked_for_them_eleven_times_a_block),

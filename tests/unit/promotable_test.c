@@ -92,12 +92,26 @@ static void list(struct council *council, int sentinel, const char *host, bool i
     one->follows = follows;
 }
 
-static bool judge(struct council *council)
+static bool judge_of(struct council *council, int known)
 {
     const struct hfi_said_replicas *said[3];
     for (int i = 0; i < 3; i++)
         said[i] = council->silent[i] ? NULL : &council->said[i];
-    return hfi_promotable_judge(&council->promotable, said, 3, 3, council->now_ns);
+    return hfi_promotable_judge(&council->promotable, said, 3, known, council->now_ns);
+}
+
+static bool judge(struct council *council)
+{
+    return judge_of(council, 3);
+}
+
+static void move(struct council *council, const char *former)
+{
+    const struct hfi_said_replicas *said[3] = {&council->said[0], &council->said[1], &council->said[2]};
+    const struct hfi_named_host primary = {"p", 6379};
+    struct hfi_named_host before = {.port = 6379};
+    (void)snprintf(before.host, sizeof before.host, "%s", former);
+    hfi_promotable_moved(&council->promotable, &before, &primary, said, 3, council->now_ns);
 }
 
 /* The hosts that are needed, one after the other. */
@@ -125,9 +139,14 @@ static void whom_any_sentinel_lists_is_needed_unless_most_leave_him_out(void **s
     council.said[1].list[1].is_out = true;
     assert_true(judge(&council));
     assert_string_equal(needed(&council), "a"); /* and the third does not even list him */
-    council.silent[1] = council.silent[2] = true;
+    council.silent[2] = true;
+    assert_false(judge(&council));
+    council.said[1].asked_ns = 0;
     assert_true(judge(&council));
     assert_string_equal(needed(&council), "ab"); /* one of three is no majority, whoever else can be asked */
+    council.silent[1] = true;
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), ""); /* nor does it know for all who there is */
 }
 
 /* Who was down may be back, and be promoted, before they are asked again. */
@@ -162,12 +181,11 @@ static void who_is_left_out_is_so_for_half_a_second(void **state)
 
 static void a_former_primary_is_needed_when_it_follows(void **state)
 {
-    const struct hfi_named_host former = {"a", 6379};
     struct council council = council_at(NOW);
     (void)state;
     list(&council, 0, "b", false, true);
     (void)judge(&council);
-    hfi_promotable_moved(&council.promotable, &former);
+    move(&council, "a");
     assert_string_equal(needed(&council), "");
     list(&council, 1, "a", false, false);
     list(&council, 1, "c", false, false);
@@ -178,6 +196,74 @@ static void a_former_primary_is_needed_when_it_follows(void **state)
     assert_string_equal(needed(&council), "bac");
     council.said[2].list[0].follows = false; /* it was seen once */
     assert_false(judge(&council));
+}
+
+/* It may have followed, and be the primary again, without that anybody has told us. */
+static void a_former_primary_that_was_not_heard_of_lately_is_needed(void **state)
+{
+    struct council council = council_at(NOW);
+    (void)state;
+    council.said[0].asked_ns = NOW - 1250 * HFI_MS;
+    council.said[1].asked_ns = 0;
+    move(&council, "a");
+    for (int i = 0; i < 3; i++) {
+        council.said[i].asked_ns = NOW;
+        list(&council, i, "a", false, false);
+    }
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "a");
+    council.said[0].asked_ns = NOW - 1249 * HFI_MS;
+    council.said[1].asked_ns = 0;
+    move(&council, "a");
+    council.said[0].asked_ns = council.said[1].asked_ns = NOW;
+    (void)judge(&council);
+    assert_string_equal(needed(&council), "");
+}
+
+/* A failover has one sentinel at first that knows of it. The others say who followed before. */
+static void sentinels_that_are_late_say_who_else_there_is(void **state)
+{
+    struct council council = council_at(NOW);
+    (void)state;
+    move(&council, "a");
+    list(&council, 0, "b", false, true);
+    list(&council, 0, "a", false, false);
+    council.silent[1] = council.silent[2] = true;
+    assert_false(judge(&council));
+    council.silent[1] = false;
+    council.said[1].asked_ns = 0;
+    council.said[1].named_former_ns = NOW;
+    list(&council, 1, "p", false, true);
+    list(&council, 1, "c", false, true);
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "bc");
+}
+
+/* Who reaches no sentinel, or too few, does not learn that it follows by now, and may be promoted again. */
+static void a_former_primary_is_left_out_only_while_most_sentinels_answer(void **state)
+{
+    struct council council = council_at(NOW);
+    (void)state;
+    move(&council, "a");
+    for (int i = 0; i < 2; i++) {
+        list(&council, i, "b", false, true);
+        list(&council, i, "a", false, false);
+    }
+    council.said[2].asked_ns = 0;
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "b");
+    assert_int_equal(council.promotable.needed.until_ns, NOW + 500 * HFI_MS);
+    council.now_ns = council.said[0].asked_ns = NOW + 400 * HFI_MS;
+    council.said[2].named_former_ns = NOW + 300 * HFI_MS; /* it cannot choose its own primary */
+    assert_true(judge(&council));
+    assert_int_equal(council.promotable.needed.until_ns, NOW + 800 * HFI_MS);
+    council.now_ns = council.said[0].asked_ns = NOW + 800 * HFI_MS;
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "ba");
+    council.said[1].asked_ns = council.now_ns; /* until they are heard again */
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "b");
+    assert_false(judge_of(&council, 7)); /* the URI need not name all that there are */
 }
 
 static void too_many_to_know_means_nobody(void **state)
@@ -212,6 +298,18 @@ static void wait_says_how_many_lack_it(void **state)
     }
 }
 
+/* WAIT counts whoever comes first: one that nobody needs may be nearer than those that are. */
+static void after_a_wait_in_vain_all_that_are_connected_are_waited_for(void **state)
+{
+    const struct hfi_replicas none = {.count = 0}, two = {.count = 2};
+    (void)state;
+    assert_int_equal(hfi_confirmation_count(&two, 0), 2);
+    assert_int_equal(hfi_confirmation_count(&two, 1), 2);
+    assert_int_equal(hfi_confirmation_count(&two, 3), 3);
+    assert_int_equal(hfi_confirmation_count(&none, 0), 1);
+    assert_int_equal(hfi_confirmation_count(NULL, 0), 1);
+}
+
 #define LINE(host, port, offset) "*3\r\n$1\r\n" host "\r\n$1\r\n" port "\r\n$3\r\n" offset "\r\n"
 
 static void role_says_who_has_come_as_far(void **state)
@@ -232,6 +330,9 @@ static void role_says_who_has_come_as_far(void **state)
     assert_int_equal(hfi_confirmation_offset(refusal), -1);
     assert_int_equal(hfi_confirmation_missing(refusal, 1, &replicas), 2);
     assert_int_equal(hfi_confirmation_missing(odd, 1, &replicas), 2);
+    assert_int_equal(hfi_confirmation_connected(role), 3);
+    assert_int_equal(hfi_confirmation_connected(replica), 0);
+    assert_int_equal(hfi_confirmation_connected(refusal), 0);
     freeReplyObject(role);
     freeReplyObject(replica);
     freeReplyObject(refusal);
@@ -245,8 +346,12 @@ int main(void)
         cmocka_unit_test(whom_any_sentinel_lists_is_needed_unless_most_leave_him_out),
         cmocka_unit_test(who_is_left_out_is_so_for_half_a_second),
         cmocka_unit_test(a_former_primary_is_needed_when_it_follows),
+        cmocka_unit_test(a_former_primary_that_was_not_heard_of_lately_is_needed),
+        cmocka_unit_test(sentinels_that_are_late_say_who_else_there_is),
+        cmocka_unit_test(a_former_primary_is_left_out_only_while_most_sentinels_answer),
         cmocka_unit_test(too_many_to_know_means_nobody),
         cmocka_unit_test(wait_says_how_many_lack_it),
+        cmocka_unit_test(after_a_wait_in_vain_all_that_are_connected_are_waited_for),
         cmocka_unit_test(role_says_who_has_come_as_far),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
