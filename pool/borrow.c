@@ -64,8 +64,12 @@ void hfi_borrow_destroy(struct hfi_borrowed *borrowed)
     if (borrowed == NULL)
         return;
     /* Cleared before the close(): a child forked in between must not close a reused descriptor. */
-    if (atomic_exchange(&borrowed->borrowers->fds[borrowed->slot], -1) < 0)
+    bool is_ours = atomic_exchange(&borrowed->borrowers->fds[borrowed->slot], -1) >= 0, is_sealed = borrowed->connection.tls != NULL;
+    if (!is_ours || !is_sealed) /* then hiredis has it */
+        borrowed->connection.fd = -1;
+    if (!is_ours || is_sealed)
         borrowed->context->fd = -1;
+    borrowed->connection.transport->close(&borrowed->connection);
     redisFree(borrowed->context);
     free(borrowed);
 }
@@ -109,22 +113,26 @@ bool hfi_borrow_is_current(const struct hfi_borrowers *all, unsigned redirection
     return atomic_load(&all->peer->redirections) == redirections;
 }
 
-struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, int fd, unsigned redirections, int64_t now_ns)
+struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, struct hfi_connection connection, unsigned redirections,
+                                     int64_t now_ns)
 {
     const struct hfi_pool_settings *settings = &all->deployment->settings;
     struct hfi_borrowed *borrowed = calloc(1, sizeof *borrowed);
-    struct redisContext *context = borrowed != NULL ? redisConnectFd(fd) : NULL;
-    int flags = fcntl(fd, F_GETFL);
-    if (context == NULL || flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0) {
+    struct redisContext *context = borrowed != NULL ? redisConnectFd(connection.fd) : NULL;
+    bool is_sealed = connection.tls != NULL;
+    int fd = connection.fd, flags = is_sealed ? 0 : fcntl(fd, F_GETFL);
+    if (context == NULL || flags < 0 || (!is_sealed && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0)) {
         if (context != NULL)
-            redisFree(context);
-        else
-            (void)close(fd);
+            context->fd = -1;
+        redisFree(context);
+        connection.transport->close(&connection);
         free(borrowed);
         return NULL;
     }
     *borrowed = (struct hfi_borrowed){
-        .borrowers = all, .context = context, .fd = fd, .redirections = redirections, .dies_ns = HFI_NEVER};
+        .borrowers = all, .context = context, .connection = connection, .redirections = redirections, .dies_ns = HFI_NEVER};
+    if (is_sealed)
+        hfi_borrow_seal(borrowed);
     hfi_list_init(&borrowed->link);
     int none = -1;
     while (!atomic_compare_exchange_strong(&all->fds[borrowed->slot], &none, fd)) {
@@ -158,7 +166,7 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
 {
     struct hfi_deployment *deployment = all->deployment;
     hf_error why;
-    int fd;
+    struct hfi_connection connection;
     int64_t now_ns = hfi_now(deployment->clock);
     hfi_borrowers_lock(all);
     if (now_ns < all->down_until_ns) {
@@ -172,10 +180,10 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
     hfi_borrowers_unlock(all);
     HFI_PERTURB("borrow-to-dial");
     unsigned redirections = atomic_load(&all->peer->redirections);
-    hf_status status = hfi_dial_now(all->peer, hfi_after_ms(now_ns, deployment->settings.connect_ms), &fd, &why);
+    hf_status status = hfi_dial_now(all->peer, hfi_after_ms(now_ns, deployment->settings.connect_ms), &connection, &why);
     now_ns = hfi_now(deployment->clock);
     if (status == HF_OK) {
-        *borrowed = hfi_borrow_wrap(all, fd, redirections, now_ns);
+        *borrowed = hfi_borrow_wrap(all, connection, redirections, now_ns);
         if (*borrowed == NULL)
             status = hfi_fail(&why, HF_NOMEM, NULL, "no memory for a connection to %s", all->peer->name);
     }
@@ -200,7 +208,8 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
 static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
 {
     int64_t now_ns = hfi_now(all->deployment->clock);
-    if (now_ns >= borrowed->dies_ns || !hfi_borrow_is_current(all, borrowed->redirections) || !hfi_reset_is_quiet(borrowed->fd))
+    if (now_ns >= borrowed->dies_ns || !hfi_borrow_is_current(all, borrowed->redirections) ||
+        !hfi_reset_is_quiet(&borrowed->connection))
         return false;
     if (now_ns - borrowed->idle_since_ns < CHECK_AFTER_NS)
         return true;
@@ -208,7 +217,7 @@ static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
     all->testing++;
     hfi_borrowers_unlock(all);
     int64_t until_ns = hfi_after_ms(now_ns, all->deployment->settings.command_ms);
-    bool fit = hfi_reset_ping(all->peer, borrowed->fd, until_ns);
+    bool fit = hfi_reset_ping(all->peer, &borrowed->connection, until_ns);
     hfi_borrowers_lock(all);
     all->testing--;
     hfi_borrowers_unlock(all);
@@ -264,7 +273,7 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
     hf_status status = HF_OK;
     bool first = false;
     *out = NULL;
-    if (pool->deployment.secure != NULL)
+    if (HIREDIS_MAJOR < 1 && pool->deployment.secure != NULL)
         return hfi_fail(error, HF_INVALID, "use hf_command, which goes over TLS too",
                         "this hiredis cannot borrow a connection of TLS");
     hfi_borrowers_lock(all);
@@ -313,15 +322,15 @@ struct redisContext *hfi_borrowed_context(struct hfi_borrowed *borrowed)
 }
 
 /* No data is pending in either direction, and it is still the connection that was lent. */
-static bool is_clean(const struct hfi_borrowed *borrowed)
+static bool is_clean(struct hfi_borrowed *borrowed)
 {
     const struct redisContext *context = borrowed->context;
     const struct redisReader *reader = context->reader;
-    int flags = fcntl(borrowed->fd, F_GETFL);
-    return context->err == 0 && context->fd == borrowed->fd && flags >= 0 && (flags & O_NONBLOCK) == 0 &&
+    int fd = borrowed->connection.fd, flags = borrowed->connection.tls != NULL ? 0 : fcntl(fd, F_GETFL);
+    return context->err == 0 && context->fd == fd && flags >= 0 && (flags & O_NONBLOCK) == 0 &&
            (context->flags & REDIS_BLOCK) != 0 && reader != NULL && reader->err == 0 &&
            reader->pos == reader->len && reader->ridx < 0 &&
-           (context->obuf == NULL || sdslen(context->obuf) == 0) && hfi_reset_is_quiet(borrowed->fd);
+           (context->obuf == NULL || sdslen(context->obuf) == 0) && hfi_reset_is_quiet(&borrowed->connection);
 }
 
 static void come_back(struct hfi_borrowed *borrowed, bool try_reset)
@@ -341,7 +350,7 @@ static void come_back(struct hfi_borrowed *borrowed, bool try_reset)
         struct hfi_deployment *deployment = all->deployment;
         now_ns = hfi_now(deployment->clock);
         good = now_ns < borrowed->dies_ns && is_clean(borrowed) &&
-               hfi_reset(all->peer, borrowed->fd, hfi_after_ms(now_ns, deployment->settings.command_ms));
+               hfi_reset(all->peer, &borrowed->connection, hfi_after_ms(now_ns, deployment->settings.command_ms));
     }
     if (!good)
         hfi_borrow_destroy(borrowed);

@@ -81,7 +81,7 @@ static bool begin_fill(struct hfi_borrowers *all, int64_t now_ns)
 /* The listener's own dial has ended. */
 static void end_fill(struct hfi_borrowers *all, bool up, int64_t now_ns)
 {
-    struct hfi_borrowed *borrowed = up ? hfi_borrow_wrap(all, hfi_dial_take(all->dial).fd, all->fill_redirections, now_ns) : NULL;
+    struct hfi_borrowed *borrowed = up ? hfi_borrow_wrap(all, hfi_dial_take(all->dial), all->fill_redirections, now_ns) : NULL;
     hfi_borrowers_lock(all);
     all->dialing--;
     if (borrowed != NULL) {

@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "pool/backoff.h"
 #include "pool/peer.h"
+#include "pool/transport.h"
 
 struct hfi_dial;
 struct redisContext;
@@ -21,7 +22,7 @@ struct hfi_borrowed {
     struct hfi_borrowers *borrowers;
     struct redisContext *context;
     struct hfi_list link; /* in `idle` or `out` */
-    int fd;               /* as dialled: the user may have reconnected the context */
+    struct hfi_connection connection; /* as dialled: the user may have reconnected the context */
     int slot;             /* its index in `fds` */
     int64_t dies_ns, idle_since_ns, out_since_ns;
     bool reported; /* already logged as out for too long */
@@ -65,11 +66,15 @@ static inline void hfi_borrowers_unlock(struct hfi_borrowers *all)
     hfi_mutex_unlock(&all->mutex);
 }
 
+/* borrow_sealed.c: hiredis is to read and write through the connection's transport. */
+void hfi_borrow_seal(struct hfi_borrowed *borrowed);
+
 /* borrow.c; _locked: with `mutex` held, the others without it */
-/* Makes a connection of a socket that has passed the handshake. NULL: no memory, the socket is closed. A slot is
+/* Makes a context of a connection that has passed the handshake. NULL: no memory, it is closed. A slot is
  * always free: there is one for each connection that is allowed. */
 /* redirections: of the peer, before the dial. */
-struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, int fd, unsigned redirections, int64_t now_ns);
+struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, struct hfi_connection connection, unsigned redirections,
+                                     int64_t now_ns);
 bool hfi_borrow_is_current(const struct hfi_borrowers *all, unsigned redirections); /* no other server is meant since */
 void hfi_borrow_destroy(struct hfi_borrowed *borrowed); /* closes and frees it; NULL is a no-op */
 /* Takes the connection of this link out of the idle ones. */

@@ -154,7 +154,7 @@ bool hfi_channels_want(struct hfi_channels *channels, const char *name, size_t s
     struct hfi_channel *channel = find_locked(channels, name, size);
     if (channel == NULL)
         channel = add_locked(channels, name, size);
-    *changed = channel != NULL && channel->wanted++ == 0;
+    *changed = channel != NULL && (channel->wanted++ == 0 || channel->live); /* the latter: who wants it now has missed what came before */
     if (*changed)
         remember_locked(channels, channel);
     unlock(channels);

@@ -342,15 +342,21 @@ int64_t hfi_dial_client_id(const struct hfi_dial *dial)
     return dial->handshake.client_id;
 }
 
+void hfi_dial_clock(const struct hfi_dial *dial, int64_t *ahead_ns, int64_t *rtt_ns)
+{
+    *ahead_ns = dial->handshake.ahead_ns;
+    *rtt_ns = dial->handshake.rtt_ns;
+}
+
 const hf_error *hfi_dial_error(const struct hfi_dial *dial)
 {
     return &dial->error;
 }
 
-hf_status hfi_dial_now(struct hfi_peer *peer, int64_t until_ns, int *fd, hf_error *error)
+hf_status hfi_dial_now(struct hfi_peer *peer, int64_t until_ns, struct hfi_connection *connection, hf_error *error)
 {
     struct hfi_deployment *deployment = peer->deployment;
-    *fd = -1;
+    *connection = HFI_NO_CONNECTION;
     struct hfi_dial *dial = hfi_dial_begin(peer, HFI_DIAL_BORROWER, -1, until_ns);
     if (dial == NULL)
         return hfi_fail(error, HF_NOMEM, NULL, "no memory to connect to %s", peer->name);
@@ -366,7 +372,7 @@ hf_status hfi_dial_now(struct hfi_peer *peer, int64_t until_ns, int *fd, hf_erro
     }
     hf_status status = HF_OK;
     if (state == HFI_DIAL_UP) {
-        *fd = hfi_dial_take(dial).fd;
+        *connection = hfi_dial_take(dial);
     } else {
         status = dial->error.status;
         if (error != NULL)

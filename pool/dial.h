@@ -26,13 +26,14 @@ int64_t hfi_dial_again_ns(const struct hfi_dial *dial);
 struct hfi_connection hfi_dial_take(struct hfi_dial *dial);
 const struct hfi_server *hfi_dial_server(const struct hfi_dial *dial); /* UP */
 int64_t hfi_dial_client_id(const struct hfi_dial *dial);               /* UP, of a tracker; -1: not told */
+void hfi_dial_clock(const struct hfi_dial *dial, int64_t *ahead_ns, int64_t *rtt_ns); /* UP, of a clock */
 const hf_error *hfi_dial_error(const struct hfi_dial *dial);           /* FAILED */
 /* Closes what was not taken, frees it, and before that sets *dial to NULL: a fork child closes what that points to. */
 void hfi_dial_end(struct hfi_dial **dial);
 void hfi_dial_forked(const struct hfi_dial *dial); /* in a fork child: closes, frees nothing; NULL is a no-op */
 
-/* The whole dial, for a caller that may block. *fd: a non-blocking, CLOEXEC socket for a borrower. HF_OK, UNAVAILABLE,
+/* The whole dial, for a caller that may block. *connection: a borrower's, with a CLOEXEC socket. HF_OK, UNAVAILABLE,
  * DENIED, PROTOCOL, INVALID, NOMEM. */
-hf_status hfi_dial_now(struct hfi_peer *peer, int64_t until_ns, int *fd, hf_error *error);
+hf_status hfi_dial_now(struct hfi_peer *peer, int64_t until_ns, struct hfi_connection *connection, hf_error *error);
 
 #endif

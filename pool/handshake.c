@@ -16,7 +16,7 @@
 #define OLDEST_VERSION 60000
 
 enum stage { BEFORE, AUTH, HELLO, GREET, OVER };
-enum question { ASK_AUTH, ASK_SELECT, ASK_NAME, ASK_ROLE, ASK_ID, ASK_INFO, ASK_EXISTS, ASK_LOAD, ASK_WAIT, ASK_GREETING };
+enum question { ASK_AUTH, ASK_SELECT, ASK_NAME, ASK_ROLE, ASK_ID, ASK_INFO, ASK_EXISTS, ASK_LOAD, ASK_WAIT, ASK_TIME, ASK_GREETING };
 
 void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_peer *peer,
                         enum hfi_dial_purpose purpose, int lane)
@@ -107,6 +107,10 @@ static bool ask_identity(struct hfi_handshake *handshake)
     int number = handshake->peer->endpoint->database;
     char database[16];
     bool ok = true;
+    if (handshake->purpose == HFI_DIAL_CLOCK) {
+        handshake->asked_ns = hfi_now(handshake->deployment->clock);
+        return ask(handshake, ASK_TIME, "TIME", NULL, NULL);
+    }
     (void)snprintf(database, sizeof database, "%d", number);
     if (number != 0 && handshake->purpose != HFI_DIAL_SUBSCRIBER && handshake->purpose != HFI_DIAL_TRACKER)
         ok = ask(handshake, ASK_SELECT, "SELECT", database, NULL);
@@ -126,7 +130,7 @@ static bool ask_identity(struct hfi_handshake *handshake)
 
 static bool ask_floor(struct hfi_handshake *handshake)
 {
-    handshake->floor_sent_ns = hfi_now(handshake->deployment->clock);
+    handshake->asked_ns = hfi_now(handshake->deployment->clock);
     if (handshake->asked_count == HFI_HANDSHAKE_MOST ||
         !hfi_buffer_append(&handshake->out, handshake->handshake_floor->bytes, handshake->handshake_floor->size))
         return false;
@@ -305,7 +309,19 @@ static hf_status judge_floor(struct hfi_handshake *handshake, const struct redis
         return refuse_clock(handshake, reply, error);
     if (deployment->ops.handshake_floored == NULL)
         return HF_OK;
-    return deployment->ops.handshake_floored(deployment->self, handshake->lane, handshake->floor_sent_ns, reply, error);
+    return deployment->ops.handshake_floored(deployment->self, handshake->lane, handshake->asked_ns, reply, error);
+}
+
+static hf_status judge_time(struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
+{
+    bool fits = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->str != NULL &&
+                reply->element[1]->str != NULL;
+    int64_t s = fits ? strtoll(reply->element[0]->str, NULL, 10) : -1, us = fits ? strtoll(reply->element[1]->str, NULL, 10) : -1;
+    if (s < 0 || s > INT32_MAX || us < 0 || us >= 1000000)
+        return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not tell the time", handshake->peer->name);
+    handshake->rtt_ns = hfi_now(handshake->deployment->clock) - handshake->asked_ns;
+    handshake->ahead_ns = (s * 1000000 + us) * 1000 - handshake->asked_ns - handshake->rtt_ns / 2;
+    return HF_OK;
 }
 
 static hf_status judge(struct hfi_handshake *handshake, enum question question, const struct redisReply *reply,
@@ -324,6 +340,8 @@ static hf_status judge(struct hfi_handshake *handshake, enum question question, 
         handshake->client_id = reply->type == REDIS_REPLY_INTEGER && reply->integer > 0 ? reply->integer : -1;
     if (question == ASK_INFO)
         return judge_info(handshake, reply, error);
+    if (question == ASK_TIME)
+        return judge_time(handshake, reply, error);
     if (question == ASK_EXISTS)
         return judge_scripts(handshake, reply, error);
     return HF_OK;

@@ -20,7 +20,8 @@ enum hfi_dial_purpose {
     HFI_DIAL_USER_LANE, /* neither: a connection for commands that only look changes nothing at the server; or a sentinel's */
     HFI_DIAL_SUBSCRIBER,
     HFI_DIAL_TRACKER, /* a subscriber that is asked for its client id: once it is subscribed it cannot be */
-    HFI_DIAL_BORROWER
+    HFI_DIAL_BORROWER,
+    HFI_DIAL_CLOCK /* of any server, a replica too: it is asked TIME, and that is all */
 };
 
 struct hfi_handshake {
@@ -41,7 +42,8 @@ struct hfi_handshake {
     uint64_t lacks; /* a bit for each of the owner's scripts that the server does not have */
     bool loads;     /* has sent scripts; counted in the peer's loading */
     struct hfi_command *handshake_floor;
-    int64_t floor_sent_ns;
+    int64_t asked_ns; /* of the floor, or the time */
+    int64_t ahead_ns, rtt_ns; /* of a clock: clocks.h */
 };
 
 void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_peer *peer,

@@ -45,6 +45,8 @@ struct hfi_pool_ops {
     void (*on_message)(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size);
     /* The server has acknowledged the subscription: the first time, and again after every reconnect. */
     void (*subscribed)(void *self, const char *channel, size_t channel_size);
+    /* Nothing is held, so who the primary is may be learned later. NULL: it never is. */
+    bool (*is_idle)(void *self);
     /* hfi_pool_kick was called. */
     void (*kicked)(void *self);
     /* Runs `run(arg)` soon in a thread that may block (name lookup). False: no memory, or no such thread. */
@@ -62,6 +64,7 @@ struct hfi_pool_settings {
     int64_t idle_ms, lifetime_ms; /* HF_OFF: no limit */
     int     replicas;             /* how many confirm a command; 0: none; HF_ALL: those that could be promoted */
     int64_t replicas_ms;          /* how long one confirmation is waited for */
+    int64_t clocks_ms;            /* so far apart the clocks of servers may be */
     size_t  max_value_bytes;
 };
 

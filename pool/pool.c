@@ -101,7 +101,7 @@ static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *se
         return status;
     int descriptors = hfi_node_descriptors(&deployment->settings) + 1; /* one of the borrowers */
     if (by_sentinels)
-        descriptors += hfi_topology_sentinel_descriptors(endpoint);
+        descriptors += HFI_SENTINEL_DESCRIPTORS;
     pool->listener = hfi_listener_new(&listener_ops, deployment->clock, (size_t)descriptors);
     if (pool->listener == NULL)
         return fail_memory(error);
@@ -253,9 +253,9 @@ void hfi_pool_server(const struct hfi_pool *pool, struct hfi_server *server)
     hfi_peer_server(&pool->node->peer, server);
 }
 
-bool hfi_pool_report(const struct hfi_pool *pool, struct hfi_topology_report *report)
+bool hfi_pool_report(const struct hfi_pool *pool, bool asks_clocks, struct hfi_topology_report *report)
 {
-    return hfi_topology_report(pool->deployment.topology, report);
+    return hfi_topology_report(pool->deployment.topology, asks_clocks, report);
 }
 
 void hfi_pool_kick(struct hfi_pool *pool)

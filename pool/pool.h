@@ -47,8 +47,8 @@ hf_status hfi_pool_why_down(struct hfi_pool *pool, hf_error *error);
 const char *hfi_pool_server_name(const struct hfi_pool *pool);
 void hfi_pool_server(const struct hfi_pool *pool, struct hfi_server *server); /* as of the last handshake */
 
-/* What sentinels say. False: there are none. */
-bool hfi_pool_report(const struct hfi_pool *pool, struct hfi_topology_report *report);
+/* What sentinels say, as hfi_topology_report. False: there are none. */
+bool hfi_pool_report(const struct hfi_pool *pool, bool asks_clocks, struct hfi_topology_report *report);
 
 /* Async-signal-safe: makes the listener call ops->kicked. */
 void hfi_pool_kick(struct hfi_pool *pool);

@@ -21,7 +21,7 @@
 
 struct talk {
     struct hfi_deployment *deployment;
-    struct hfi_connection connection;
+    struct hfi_connection *connection;
     int64_t until_ns;
     struct redisReader *reader;
     size_t unparsed;
@@ -29,13 +29,13 @@ struct talk {
 
 static bool wait_ready(const struct talk *talk, short events)
 {
-    return hfi_hurry_poll(talk->deployment, talk->connection.fd, events, talk->until_ns);
+    return hfi_hurry_poll(talk->deployment, talk->connection->fd, events, talk->until_ns);
 }
 
 static bool say(struct talk *talk, const char *bytes, size_t size)
 {
     while (size > 0) {
-        ssize_t sent = talk->connection.transport->send(&talk->connection, bytes, size);
+        ssize_t sent = talk->connection->transport->send(talk->connection, bytes, size);
         if (sent < 0 && (errno != EAGAIN || !wait_ready(talk, POLLOUT)))
             return false;
         if (sent > 0) {
@@ -58,7 +58,7 @@ static redisReply *receive_one(struct talk *talk)
             talk->unparsed = talk->reader->len - talk->reader->pos;
             return reply;
         }
-        ssize_t got = talk->connection.transport->recv(&talk->connection, bytes, sizeof bytes);
+        ssize_t got = talk->connection->transport->recv(talk->connection, bytes, sizeof bytes);
         if (got == 0 || (got < 0 && (errno != EAGAIN || !wait_ready(talk, POLLIN))))
             return NULL;
         if (got > 0) {
@@ -77,34 +77,34 @@ static bool receive_status(struct talk *talk, const char *expected)
     return is_it;
 }
 
-bool hfi_reset_is_quiet(int fd)
+/* Not by poll(), which does not see what TLS has decrypted, and sees what it says to itself. */
+bool hfi_reset_is_quiet(struct hfi_connection *connection)
 {
-    struct pollfd ready = {fd, POLLIN, 0};
-    return poll(&ready, 1, 0) == 0;
+    char byte;
+    return connection->transport->recv(connection, &byte, 1) < 0 && errno == EAGAIN;
 }
 
-static bool talk_begin(struct talk *talk, struct hfi_deployment *deployment, int fd, int64_t until_ns)
+static bool talk_begin(struct talk *talk, struct hfi_deployment *deployment, struct hfi_connection *connection, int64_t until_ns)
 {
     *talk = (struct talk){.deployment = deployment,
-                          .connection = HFI_NO_CONNECTION,
+                          .connection = connection,
                           .until_ns = until_ns,
                           .reader = hfi_parser_create(REPLY_MOST)};
-    talk->connection.fd = fd;
     return talk->reader != NULL;
 }
 
 static bool talk_end(struct talk *talk, bool good)
 {
-    good = good && talk->reader->pos == talk->reader->len && hfi_reset_is_quiet(talk->connection.fd);
+    good = good && talk->reader->pos == talk->reader->len && hfi_reset_is_quiet(talk->connection);
     if (talk->reader != NULL)
         redisReaderFree(talk->reader);
     return good;
 }
 
-bool hfi_reset_ping(struct hfi_peer *peer, int fd, int64_t until_ns)
+bool hfi_reset_ping(struct hfi_peer *peer, struct hfi_connection *connection, int64_t until_ns)
 {
     struct talk talk;
-    bool good = talk_begin(&talk, peer->deployment, fd, until_ns) && say(&talk, "*1\r\n$4\r\nPING\r\n", 14) &&
+    bool good = talk_begin(&talk, peer->deployment, connection, until_ns) && say(&talk, "*1\r\n$4\r\nPING\r\n", 14) &&
                 receive_status(&talk, "PONG");
     return talk_end(&talk, good);
 }
@@ -170,7 +170,7 @@ static bool receive_preamble(struct talk *talk, int version, bool *done)
     return good;
 }
 
-bool hfi_reset(struct hfi_peer *peer, int fd, int64_t until_ns)
+bool hfi_reset(struct hfi_peer *peer, struct hfi_connection *connection, int64_t until_ns)
 {
     struct hfi_deployment *deployment = peer->deployment;
     struct hfi_server server;
@@ -179,7 +179,7 @@ bool hfi_reset(struct hfi_peer *peer, int fd, int64_t until_ns)
     hfi_peer_server(peer, &server);
     hfi_handshake_init(&handshake, peer, HFI_DIAL_BORROWER, -1);
     /* The handshake's first stage leaves with the preamble: without a password all of it takes one round trip. */
-    bool good = talk_begin(&talk, deployment, fd, until_ns) && hfi_handshake_begin(&handshake) &&
+    bool good = talk_begin(&talk, deployment, connection, until_ns) && hfi_handshake_begin(&handshake) &&
                 say_preamble(&talk, server.version, peer->endpoint->database);
     bool preamble_heard = false, done = false;
     while (good && !(preamble_heard && handshake.over)) {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HFI_SCRIPT_PIECES 16
+#define HFI_SCRIPT_PIECES 20
 
 struct hfi_piece {
     uint16_t from, size;

@@ -108,11 +108,25 @@ void hfi_council_note(struct hfi_council *council, int which, enum hfi_testimony
     council->of[which].testimony = what;
 }
 
+bool hfi_council_counts(const struct hfi_council *council, int which)
+{
+    bool is_named = council->of[which].testimony == HFI_TESTIMONY_NAMED, is_listed = !council->of[which].is_found || is_named;
+    const char *id = council->of[which].id;
+    for (int i = 0; i < council->count; i++) {
+        bool names = council->of[i].testimony == HFI_TESTIMONY_NAMED;
+        bool same = i != which && *id != 0 && strcmp(council->of[i].id, id) == 0;
+        if (same && (names == is_named ? i < which : names))
+            return false;
+        is_listed = is_listed || (names && (council->of[i].lists >> which & 1) != 0);
+    }
+    return is_listed;
+}
+
 static int count(const struct hfi_council *council, enum hfi_testimony what)
 {
     int sum = 0;
     for (int i = 0; i < council->count; i++)
-        sum += council->of[i].testimony == what;
+        sum += council->of[i].testimony == what && hfi_council_counts(council, i);
     return sum;
 }
 
@@ -127,13 +141,13 @@ static const struct hfi_sentinel_says *newest(const struct hfi_council *council)
 }
 
 /* All of them have answered, and agree on one that is not decided for. */
-static bool agree_on_another(const struct hfi_council *council)
+static bool agree_on_another(const struct hfi_council *council, const struct hfi_sentinel_says *best)
 {
-    const struct hfi_named_host *first = &council->of[0].says.primary;
     for (int i = 0; i < council->count; i++)
-        if (council->of[i].testimony != HFI_TESTIMONY_NAMED || !hfi_sentinel_is_same(&council->of[i].says.primary, first))
+        if (hfi_council_counts(council, i) && (council->of[i].testimony != HFI_TESTIMONY_NAMED ||
+                                               !hfi_sentinel_is_same(&council->of[i].says.primary, &best->primary)))
             return false;
-    return !hfi_sentinel_is_same(first, &council->decided.primary);
+    return !hfi_sentinel_is_same(&best->primary, &council->decided.primary);
 }
 
 static enum hfi_verdict decide(struct hfi_council *council, const struct hfi_sentinel_says *says)
@@ -150,7 +164,7 @@ enum hfi_verdict hfi_council_judge(struct hfi_council *council, int64_t now_ns, 
     int silent = count(council, HFI_TESTIMONY_SILENT), open = count(council, HFI_TESTIMONY_NONE);
     *again_ns = HFI_NEVER;
     if (council->has_decided) {
-        bool moves = best != NULL && (best->epoch > council->decided.epoch || agree_on_another(council));
+        bool moves = best != NULL && (best->epoch > council->decided.epoch || agree_on_another(council, best));
         return moves ? decide(council, best) : HFI_VERDICT_KEEP;
     }
     if (best != NULL && ((open == 0 && silent == 0) || now_ns >= council->first_ns + PATIENCE_NS))

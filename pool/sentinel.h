@@ -44,6 +44,9 @@ struct hfi_council { /* initially zeroed, but for the count */
     struct {
         enum hfi_testimony testimony; /* last */
         struct hfi_sentinel_says says;
+        bool is_found;  /* by what another one lists, not in the URI */
+        char id[48];    /* its own word; "": not told */
+        uint32_t lists; /* a bit for each of the others that it lists */
     } of[HFI_SENTINELS_MOST];
     int64_t first_ns; /* of the first answer that named a primary; 0: none yet */
     bool has_decided;
@@ -60,6 +63,9 @@ enum hfi_verdict {
 
 void hfi_council_said(struct hfi_council *council, int which, const struct hfi_sentinel_says *says, int64_t now_ns);
 void hfi_council_note(struct hfi_council *council, int which, enum hfi_testimony what); /* anything but HFI_TESTIMONY_NAMED */
+/* False: it is silent, and a found one that no answering one lists any more, or the same as an answering one of another
+ * address; or it is the same as one before it. So nobody counts twice, and nobody for ever. */
+bool hfi_council_counts(const struct hfi_council *council, int which);
 /* At first the newest of what all of them say, or of what was said within 100 ms of the first answer: one that was cut off
  * names an old primary for long. Later whatever is newer, at once; and what all of them agree on, older or not: somebody
  * has configured them anew. One that falls silent changes nothing. */

@@ -9,11 +9,13 @@
 #include "pool/subscribe.h"
 #include "pool/topology_one.h"
 
+#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <string.h>
 
-#define ASK_NS     (1000 * HFI_MS) /* each sentinel is asked this often: a message may be lost */
-#define HASTY_NS   (200 * HFI_MS)  /* and so often, where replicas confirm, while it matters who could be promoted */
+#define IDLE_NS    (10000 * HFI_MS) /* each sentinel is asked this often: a message may be lost */
+#define ASK_NS     (1000 * HFI_MS)  /* and so often, while something is held, or replicas confirm */
+#define HASTY_NS   (200 * HFI_MS)   /* and so often, where replicas confirm, while it matters who could be promoted */
 #define YOUNG_NS   (20000 * HFI_MS) /* so long after a failover sentinels still find out who follows */
 
 static void set_primary(struct by_sentinels *all, const struct hfi_named_host *at)
@@ -58,23 +60,31 @@ static void fail(struct by_sentinels *all, bool no_service)
     hfi_mutex_unlock(&all->mutex);
 }
 
-static void note_report(struct by_sentinels *all)
+void hfi_by_sentinels_report(struct by_sentinels *all)
 {
     const struct hfi_sentinel_says *decided = &all->council.decided;
-    struct hfi_topology_report report = {.sentinels = all->count,
-                                         .replicas = hfi_by_sentinels_all_confirm(all) ? all->promotable.needed.count : -1,
+    struct hfi_topology_report report = {.replicas = hfi_by_sentinels_all_confirm(all) ? all->promotable.needed.count : -1,
                                          .epoch = decided->epoch,
                                          .down_after_ms = decided->down_after_ms};
-    for (int i = 0; i < all->count; i++)
-        report.answering += all->council.of[i].testimony == HFI_TESTIMONY_NAMED;
+    for (int i = 0; i < all->count; i++) {
+        bool counts = hfi_council_counts(&all->council, i);
+        report.sentinels += counts;
+        report.answering += counts && all->council.of[i].testimony == HFI_TESTIMONY_NAMED;
+    }
     if (all->council.has_decided)
-        (void)snprintf(report.primary, sizeof report.primary, "%s:%d", decided->primary.host, decided->primary.port);
+        report.primary = decided->primary;
+    report.clocks = all->clocks_said;
     hfi_mutex_lock(&all->mutex);
     all->report = report;
     hfi_mutex_unlock(&all->mutex);
 }
 
 /* ---- who has to confirm ---- */
+
+static void tell_needed(struct by_sentinels *all)
+{
+    all->is_untold = hfi_by_sentinels_all_confirm(all) && !all->ops.needed(all->ops.self, &all->promotable.needed);
+}
 
 /* Another primary is named: what was said of replicas was said of the former one's. */
 static void forget_replicas(struct by_sentinels *all, const struct hfi_named_host *former, int64_t now_ns)
@@ -83,20 +93,24 @@ static void forget_replicas(struct by_sentinels *all, const struct hfi_named_hos
     hfi_promotable_moved(&all->promotable, former);
     for (int i = 0; i < all->count; i++)
         all->list[i].has_said = false;
-    all->is_untold = !all->ops.needed(all->ops.self, &all->promotable.needed);
+    tell_needed(all);
 }
 
 static void judge_replicas(struct by_sentinels *all, int64_t now_ns)
 {
-    const struct hfi_said_replicas *said[HFI_HOSTS_MOST];
-    int known = all->count;
+    const struct hfi_said_replicas *said[HFI_SENTINELS_MOST];
+    const struct hfi_council *council = &all->council;
+    int known = 0, told = 0;
     for (int i = 0; i < all->count; i++) {
-        said[i] = all->list[i].has_said ? all->list[i].said : NULL;
-        if (all->council.of[i].testimony == HFI_TESTIMONY_NAMED && all->council.of[i].says.sentinels > known)
-            known = all->council.of[i].says.sentinels;
+        bool counts = hfi_council_counts(council, i), may_vote = !council->of[i].is_found || council->of[i].id[0] != 0;
+        said[i] = counts && may_vote && all->list[i].has_said ? all->list[i].said : NULL;
+        known += counts;
+        if (council->of[i].testimony == HFI_TESTIMONY_NAMED && council->of[i].says.sentinels > told)
+            told = council->of[i].says.sentinels;
     }
+    known = told > known ? told : known;
     if (hfi_promotable_judge(&all->promotable, said, all->count, known, now_ns) || all->is_untold)
-        all->is_untold = !all->ops.needed(all->ops.self, &all->promotable.needed);
+        tell_needed(all);
 }
 
 static void listed_replicas(struct hfi_command *command)
@@ -110,7 +124,46 @@ static void listed_replicas(struct hfi_command *command)
         one->has_said = hfi_promotable_read(command->reply, one->said);
     one->said->asked_ns = command->outcome == HFI_ANSWERED && is_of_it ? command->stamp_ns : 0;
     judge_replicas(all, hfi_now(all->deployment.clock));
-    note_report(all);
+    hfi_by_sentinels_report(all);
+}
+
+/* ---- who else is there ---- */
+
+/* One that is refused is not asked again: then its address alone says who it is. */
+static void told_id(struct hfi_command *command)
+{
+    struct sentinel *one = command->self;
+    one->has_told = command->outcome == HFI_ANSWERED;
+    if (one->has_told && command->reply->type == REDIS_REPLY_STRING)
+        (void)snprintf(one->all->council.of[one->index].id, sizeof one->all->council.of[0].id, "%s", command->reply->str);
+}
+
+static int find(const struct by_sentinels *all, const struct hfi_named_host *at)
+{
+    int i = all->count - 1;
+    while (i >= 0 && (all->list[i].endpoint.port != at->port || strcmp(all->list[i].endpoint.host, at->host) != 0))
+        i--;
+    return i;
+}
+
+static void listed_others(struct hfi_command *command)
+{
+    struct sentinel *one = command->self;
+    struct by_sentinels *all = one->all;
+    struct hfi_named_host others[HFI_SENTINELS_MOST];
+    bool is_answered = command->outcome == HFI_ANSWERED;
+    int count = is_answered ? hfi_sentinel_read_others(command->reply, others, HFI_SENTINELS_MOST) : 0;
+    uint32_t *lists = &all->council.of[one->index].lists;
+    *lists = 0;
+    one->listed = is_answered ? one->listed : 0;
+    for (int i = 0; i < count; i++) {
+        int at = find(all, &others[i]);
+        if (at < 0 && (at = hfi_by_sentinels_add(all, others[i].host, others[i].port)) >= 0)
+            all->council.of[at].is_found = true;
+        if (at >= 0)
+            *lists |= UINT32_C(1) << at;
+    }
+    hfi_by_sentinels_report(all);
 }
 
 /* ---- what they say ---- */
@@ -120,7 +173,7 @@ static void judge(struct by_sentinels *all, int64_t now_ns)
     const struct hfi_named_host former = all->council.decided.primary;
     enum hfi_verdict before = all->verdict, verdict = hfi_council_judge(&all->council, now_ns, &all->judge_ns);
     all->verdict = verdict;
-    if (verdict == HFI_VERDICT_MOVE && hfi_by_sentinels_all_confirm(all))
+    if (verdict == HFI_VERDICT_MOVE)
         forget_replicas(all, &former, now_ns);
     if (verdict == HFI_VERDICT_WAIT || verdict == HFI_VERDICT_KEEP || (verdict == before && verdict != HFI_VERDICT_MOVE))
         return;
@@ -133,6 +186,25 @@ static void judge(struct by_sentinels *all, int64_t now_ns)
 }
 
 /* ---- asking ---- */
+
+/* False: no memory. */
+static bool list(struct sentinel *one, const char *what, hfi_command_done *done, int64_t now_ns)
+{
+    struct by_sentinels *all = one->all;
+    const char *const words[] = {"SENTINEL", what, all->service};
+    struct hfi_command *command = hfi_command_new(done == told_id ? 2 : 3, words, NULL);
+    if (command == NULL)
+        return false;
+    command->done = done;
+    command->self = one;
+    command->awaited = HFI_AWAITED_PROMPTLY;
+    command->optional = true;
+    command->stamp_ns = now_ns;
+    command->until_ns = hfi_after_ms(now_ns, all->deployment.settings.command_ms);
+    hfi_lane_list(one->lane, command);
+    hfi_command_unref(command);
+    return true;
+}
 
 static void answered(struct hfi_command *command)
 {
@@ -149,34 +221,21 @@ static void answered(struct hfi_command *command)
     else
         hfi_council_note(&all->council, one->index,
                           answer == HFI_SENTINEL_KNOWS_IT_NOT ? HFI_TESTIMONY_NO_SUCH : HFI_TESTIMONY_SILENT);
+    if (answer == HFI_SENTINEL_SAYS && says.sentinels != one->listed)
+        one->listed = list(one, "SENTINELS", listed_others, now_ns) ? says.sentinels : 0;
+    one->has_told = one->has_told && answer == HFI_SENTINEL_SAYS; /* another one may come back at this address */
+    hfi_lane_flush(one->lane);
     judge(all, now_ns);
-    note_report(all);
-}
-
-/* False: no memory. */
-static bool list(struct sentinel *one, const char *what, hfi_command_done *done, int64_t now_ns)
-{
-    struct by_sentinels *all = one->all;
-    const char *const words[] = {"SENTINEL", what, all->service};
-    struct hfi_command *command = hfi_command_new(3, words, NULL);
-    if (command == NULL)
-        return false;
-    command->done = done;
-    command->self = one;
-    command->awaited = HFI_AWAITED_PROMPTLY;
-    command->optional = true;
-    command->stamp_ns = now_ns;
-    command->until_ns = hfi_after_ms(now_ns, all->deployment.settings.command_ms);
-    hfi_lane_list(one->lane, command);
-    hfi_command_unref(command);
-    return true;
+    hfi_by_sentinels_report(all);
 }
 
 static void ask(struct sentinel *one, int64_t now_ns)
 {
     one->asked_ns = now_ns; /* without memory too */
+    if (!one->has_told)
+        (void)list(one, "MYID", told_id, now_ns); /* in front: by its answer it is known whose the others are */
     one->is_asked = list(one, "MASTER", answered, now_ns);
-    if (one->is_asked && one->said != NULL)
+    if (one->is_asked)
         (void)list(one, "REPLICAS", listed_replicas, now_ns);
     hfi_lane_flush(one->lane);
 }
@@ -186,7 +245,11 @@ static int64_t pause_ns(const struct by_sentinels *all, int64_t now_ns)
     int64_t short_ns = atomic_load(&all->served->short_ns);
     bool matters = (all->moved_ns != 0 && now_ns - all->moved_ns < YOUNG_NS) || (short_ns != 0 && now_ns - short_ns < ASK_NS);
     matters = matters || all->promotable.needed.until_ns != HFI_NEVER; /* somebody is left out, for as long as they say so */
-    return hfi_by_sentinels_all_confirm(all) && matters ? HASTY_NS : ASK_NS;
+    if (hfi_by_sentinels_all_confirm(all))
+        return matters ? HASTY_NS : ASK_NS;
+    const struct hfi_pool_ops *ops = &all->served->ops;
+    bool is_idle = all->council.has_decided && !atomic_load(&all->wants_clocks) && ops->is_idle != NULL && ops->is_idle(all->served->self);
+    return is_idle ? IDLE_NS : ASK_NS;
 }
 
 void hfi_by_sentinels_doubt(struct by_sentinels *all)
@@ -213,4 +276,5 @@ void hfi_by_sentinels_ask(struct by_sentinels *all, int64_t now_ns, struct hfi_p
     if (now_ns >= all->judge_ns)
         judge(all, now_ns);
     hfi_poll_set_again(set, all->judge_ns);
+    hfi_poll_set_again(set, now_ns + ASK_NS); /* it may not be idle any more */
 }

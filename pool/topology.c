@@ -42,9 +42,9 @@ void hfi_topology_hurry(struct hfi_topology *topology)
     hfi_park_wake(&topology->looked);
 }
 
-bool hfi_topology_report(struct hfi_topology *topology, struct hfi_topology_report *report)
+bool hfi_topology_report(struct hfi_topology *topology, bool asks_clocks, struct hfi_topology_report *report)
 {
-    return topology->kind->report != NULL && topology->kind->report(topology, report);
+    return topology->kind->report != NULL && topology->kind->report(topology, asks_clocks, report);
 }
 
 void hfi_topology_maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set)

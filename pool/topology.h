@@ -7,8 +7,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/park.h"
+#include "pool/confirmation.h"
 #include "pool/race.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -40,19 +42,27 @@ struct hfi_topology_ops {
     void *self;
 };
 
+#define HFI_CLOCKS_APART "the clock of %s:%d is %" PRId64 " ms ahead of that of %s:%d"
+
 struct hfi_topology_report { /* of sentinels, for people */
     int sentinels, answering;
     int replicas; /* that have to confirm; -1: not asked for */
     uint64_t epoch;
     int64_t down_after_ms; /* 0: not told */
-    char primary[280];
+    struct hfi_named_host primary; /* "": none is named */
+    struct hfi_clock_report {
+        int round; /* 0: there was none yet */
+        int servers, answered;
+        int64_t apart_ms;                    /* two of them at least; 0: all agree, as far as can be told, */
+        struct hfi_named_host ahead, behind; /* else these */
+    } clocks;
 };
 
 struct hfi_topology_kind {
     void (*free)(struct hfi_topology *topology);
     enum hfi_where (*primary)(struct hfi_topology *topology, struct hfi_addresses *addresses, hf_error *error);
     void (*rate)(struct hfi_topology *topology, const struct hfi_address *address, bool good);
-    bool (*report)(struct hfi_topology *topology, struct hfi_topology_report *report); /* NULL: there is nothing to tell */
+    bool (*report)(struct hfi_topology *topology, bool asks_clocks, struct hfi_topology_report *report); /* NULL: nothing to tell */
     /* The listener's part, before every poll(), and in the listener's last moments. NULL: it has none. */
     void (*maintain)(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set);
     void (*end)(struct hfi_topology *topology);
@@ -76,7 +86,8 @@ void hfi_topology_rate(struct hfi_topology *topology, const struct hfi_address *
 /* As hfi_topology_primary, but waits for the first answer until until_ns, or until it is hurried. */
 enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns, struct hfi_addresses *addresses,
                                  hf_error *error);
-bool hfi_topology_report(struct hfi_topology *topology, struct hfi_topology_report *report); /* false: one server, always the same */
+/* False: one server, always the same. asks_clocks: a round is due now; a later report tells when it is over. */
+bool hfi_topology_report(struct hfi_topology *topology, bool asks_clocks, struct hfi_topology_report *report);
 void hfi_topology_hurry(struct hfi_topology *topology); /* ends present and future waits */
 void hfi_topology_maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set);
 void hfi_topology_end(struct hfi_topology *topology);

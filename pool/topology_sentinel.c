@@ -2,6 +2,7 @@
 /* topology_sentinel.c - see topology_sentinel.h. sentinel.c decides; here are the connections. */
 #include "pool/topology_sentinel.h"
 #include "base/descriptor.h"
+#include "pool/dial.h"
 #include "pool/lane_private.h"
 #include "pool/listener.h"
 #include "pool/subscribe.h"
@@ -12,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define DESCRIPTORS 2 /* a lane, a subscriber */
 
 static const char channel[] = "+switch-master";
 
@@ -57,6 +56,7 @@ static void on_switch(void *self, const char *name, size_t name_size, const char
 
 static void maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set)
 {
+    hfi_by_sentinels_watch_clocks(all_of(topology), now_ns, set);
     hfi_by_sentinels_ask(all_of(topology), now_ns, set);
 }
 
@@ -89,9 +89,13 @@ static void rate(struct hfi_topology *topology, const struct hfi_address *addres
         hfi_by_sentinels_doubt(all);
 }
 
-static bool report(struct hfi_topology *topology, struct hfi_topology_report *report)
+static bool report(struct hfi_topology *topology, bool asks_clocks, struct hfi_topology_report *report)
 {
     struct by_sentinels *all = all_of(topology);
+    if (asks_clocks) {
+        atomic_store(&all->wants_clocks, true);
+        hfi_listener_kick(all->listener);
+    }
     hfi_mutex_lock(&all->mutex);
     *report = all->report;
     hfi_mutex_unlock(&all->mutex);
@@ -101,6 +105,7 @@ static bool report(struct hfi_topology *topology, struct hfi_topology_report *re
 static void end(struct hfi_topology *topology)
 {
     struct by_sentinels *all = all_of(topology);
+    hfi_clocks_end(&all->clocks);
     for (int i = 0; i < all->count; i++) {
         hfi_lane_half_close(all->list[i].lane);
         hfi_subscribers_end(all->list[i].subscribers);
@@ -115,23 +120,29 @@ static void forked(struct hfi_topology *topology)
         hfi_lane_forked(all->list[i].lane);
         hfi_subscribers_forked(all->list[i].subscribers);
     }
+    hfi_dial_forked(all->clocks.dial);
     (void)close(all->deployment.hurry_fd);
+}
+
+static void drop(struct sentinel *one)
+{
+    hfi_lane_free(one->lane);
+    hfi_subscribers_free(one->subscribers);
+    hfi_topology_free(one->topology);
+    free(one->said);
+    if (one->peer.deployment != NULL)
+        hfi_peer_done(&one->peer);
+    hfi_endpoint_done(&one->endpoint);
+    *one = (struct sentinel){0};
 }
 
 static void free_all(struct hfi_topology *topology)
 {
     struct by_sentinels *all = all_of(topology);
     hfi_topology_free(all->primary);
-    for (int i = 0; i < all->count; i++) {
-        struct sentinel *one = &all->list[i];
-        hfi_lane_free(one->lane);
-        hfi_subscribers_free(one->subscribers);
-        hfi_topology_free(one->topology);
-        free(one->said);
-        if (one->peer.deployment != NULL)
-            hfi_peer_done(&one->peer);
-        hfi_endpoint_done(&one->endpoint);
-    }
+    for (int i = 0; i < all->count; i++)
+        drop(&all->list[i]);
+    hfi_endpoint_done(&all->endpoint);
     hfi_deployment_done(&all->deployment);
     hfi_mutex_destroy(&all->mutex);
     free(all->service);
@@ -139,25 +150,19 @@ static void free_all(struct hfi_topology *topology)
 }
 
 static const struct hfi_topology_kind kind = {
-    .free = free_all, .primary = primary, .rate = rate, .report = report, .maintain = maintain, .end = end, .forked = forked};
+    .free = free_all, .primary = primary, .rate = rate, .report = report, .maintain = maintain, .end = end,
+    .forked = forked};
 
 /* False: no memory or descriptor. */
-static bool add(struct by_sentinels *all, const struct hfi_pool_settings *settings, const struct hfi_host *host)
+static bool make(struct sentinel *one, struct by_sentinels *all, const char *host, int port)
 {
-    struct sentinel *one = &all->list[all->count];
-    const struct hfi_endpoint endpoint = {
-        .scheme = HFI_TCP,
-        .tls = settings->endpoint.tls,
-        .host = host->name,
-        .port = host->port,
-        .user = (char *)(uintptr_t)settings->sentinel_user,
-        .password = (char *)(uintptr_t)settings->sentinel_password,
-    };
+    struct hfi_endpoint endpoint = all->endpoint;
+    endpoint.host = (char *)(uintptr_t)host;
+    endpoint.port = port;
     one->all = all;
     one->index = all->count;
     if (!hfi_endpoint_copy(&one->endpoint, &endpoint))
         return false;
-    all->count++; /* from here on free_all has it */
     const struct hfi_topology_ops own = hfi_by_sentinels_ops(all);
     if (hfi_topology_one_new(&one->endpoint, all->deployment.clock, &own, &one->topology, NULL) != HF_OK)
         return false;
@@ -165,9 +170,8 @@ static bool add(struct by_sentinels *all, const struct hfi_pool_settings *settin
     one->peer.is_sentinel = true;
     one->lane = hfi_lane_new(&one->peer, all->listener, HFI_SENTINEL_LANE, one->index);
     one->subscribers = hfi_subscribers_new(&one->peer, all->listener, 1);
-    if (one->lane == NULL || one->subscribers == NULL)
-        return false;
-    if (hfi_by_sentinels_all_confirm(all) && (one->said = calloc(1, sizeof *one->said)) == NULL)
+    one->said = calloc(1, sizeof *one->said);
+    if (one->lane == NULL || one->subscribers == NULL || one->said == NULL)
         return false;
     one->lane->subscribers = one->subscribers;
     one->lane->renewals = one->lane;
@@ -177,9 +181,17 @@ static bool add(struct by_sentinels *all, const struct hfi_pool_settings *settin
     return hfi_subscribers_want(one->subscribers, channel, sizeof channel - 1);
 }
 
-int hfi_topology_sentinel_descriptors(const struct hfi_endpoint *endpoint)
+int hfi_by_sentinels_add(struct by_sentinels *all, const char *host, int port)
 {
-    return DESCRIPTORS * endpoint->host_count;
+    int index = all->count;
+    if (index == HFI_SENTINELS_MOST)
+        return -1;
+    if (!make(&all->list[index], all, host, port)) {
+        drop(&all->list[index]);
+        return -1;
+    }
+    all->count = all->council.count = index + 1; /* whole, for a fork child */
+    return index;
 }
 
 hf_status hfi_topology_sentinel_new(struct hfi_deployment *deployment, struct hfi_listener *listener,
@@ -193,7 +205,8 @@ hf_status hfi_topology_sentinel_new(struct hfi_deployment *deployment, struct hf
     hfi_topology_init(&all->topology, &kind);
     hfi_mutex_init(&all->mutex, HFI_RANK_MIDDLE); /* the primary's own topology has one below it */
     all->ops = *ops;
-    all->served = deployment;
+    all->served = all->clocks.deployment = deployment;
+    all->clocks_ns = settings->replicas == HF_ALL ? 0 : HFI_NEVER;
     all->promotable.needed.until_ns = HFI_NEVER;
     all->listener = listener;
     all->judge_ns = HFI_NEVER;
@@ -211,10 +224,13 @@ hf_status hfi_topology_sentinel_new(struct hfi_deployment *deployment, struct hf
     };
     bool good = hfi_deployment_init(&all->deployment, &theirs);
     all->service = strdup(settings->endpoint.service);
-    good = good && all->service != NULL;
+    const struct hfi_endpoint rights = {.scheme = HFI_TCP,
+                                        .tls = settings->endpoint.tls,
+                                        .user = (char *)(uintptr_t)settings->sentinel_user,
+                                        .password = (char *)(uintptr_t)settings->sentinel_password};
+    good = hfi_endpoint_copy(&all->endpoint, &rights) && good && all->service != NULL;
     for (int i = 0; good && i < settings->endpoint.host_count; i++)
-        good = add(all, settings, &settings->endpoint.hosts[i]);
-    all->council.count = all->count;
+        good = hfi_by_sentinels_add(all, settings->endpoint.hosts[i].name, settings->endpoint.hosts[i].port) >= 0;
     if (good) {
         *topology = &all->topology;
         return HF_OK;

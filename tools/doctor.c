@@ -69,7 +69,7 @@ static int print_acl(void)
                                    "# The user at the sentinels (tests/integration/sentinel_test.c tries it):\n"
                                    "#   ACL SETUSER watcher on >PASSWORD resetchannels &+switch-master -@all +client|setname +role"
                                    " +info\n"
-                                   "#     +subscribe +sentinel|master, and where all replicas confirm: +sentinel|replicas\n",
+                                   "#     +subscribe +sentinel|master +sentinel|replicas +sentinel|sentinels +sentinel|myid\n",
                                    stdout) >= 0
                ? CLI_DONE
                : CLI_OUTPUT;

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define ASK_AGAIN_NS   (20 * HFI_MS)
+#define ROUND_MS       5000 /* so long clocks are waited for: who does not answer takes connect_ms */
 #define SECOND_LIFE_MS 20000 /* so long may a former primary take writes that are lost */
 #define WAYS           2
 
@@ -216,6 +217,24 @@ static void check_events(struct check *check)
          "keyspace events are %s%s", hfi_key_events_text(state), is_replaced ? ": client tracking instead" : "");
 }
 
+/* The end of a key is a date there: a replica that is ahead frees what is held as soon as it is promoted. */
+static void check_clocks(struct check *check, int round)
+{
+    const hf_client *client = check->client;
+    struct hfi_topology_report report;
+    const struct hfi_clock_report *clocks = &report.clocks;
+    int64_t now = hfi_now(client->clock), until = hfi_after_ms(now, ROUND_MS);
+    for (; hfi_pool_report(client->pool, false, &report) && clocks->round == round && now < until; now = hfi_now(client->clock))
+        pause_for(now);
+    bool is_fine = clocks->answered > 0 && clocks->answered == clocks->servers && clocks->round != round;
+    if (clocks->apart_ms > client->mutex_rules.guard_ms / 2)
+        find(check, HF_LOG_WARNING, "set both by NTP", HFI_CLOCKS_APART, clocks->ahead.host, clocks->ahead.port, clocks->apart_ms,
+             clocks->behind.host, clocks->behind.port);
+    else
+        find(check, is_fine ? HF_LOG_INFO : HF_LOG_WARNING, is_fine ? "" : "can all be reached from here? ACL SETUSER <user> +time",
+             "the clocks of %d of %d servers agree", clocks->answered, clocks->servers);
+}
+
 /* What a failover can do to leases. */
 static void check_failover(struct check *check)
 {
@@ -223,11 +242,13 @@ static void check_failover(struct check *check)
     struct hfi_topology_report report;
     int64_t longest_ms = client->max_lease_ms > 0 ? client->max_lease_ms : client->lease_ms;
     int64_t quarantine_ms = SECOND_LIFE_MS + longest_ms + client->mutex_rules.guard_ms;
-    if (!hfi_pool_report(client->pool, &report))
+    if (!hfi_pool_report(client->pool, true, &report))
         return;
     find(check, report.answering < report.sentinels ? HF_LOG_WARNING : HF_LOG_INFO,
          report.answering < report.sentinels ? "start the others, or name those that are there" : "",
-         "%d of %d sentinels answer; primary %s, epoch %" PRIu64, report.answering, report.sentinels, report.primary, report.epoch);
+         "%d of %d sentinels answer; primary %s:%d, epoch %" PRIu64, report.answering, report.sentinels, report.primary.host,
+         report.primary.port, report.epoch);
+    check_clocks(check, report.clocks.round);
     if (client->replicas == HF_ALL && report.replicas == 0)
         find(check, HF_LOG_ERROR, "start replicas", "replicas=all, and there is none that could be promoted: nothing is granted");
     else if (client->replicas == HF_ALL && report.down_after_ms > 0 && client->lease_ms < 4 * (report.down_after_ms + 2000))
@@ -244,7 +265,7 @@ static void check_failover(struct check *check)
         find(check, HF_LOG_WARNING, "20 s, the longest lease and guard_ms, in all clients", "quarantine_ms is below %" PRId64,
              quarantine_ms);
     else
-        find(check, HF_LOG_WARNING, "replicas=all, or quarantine_ms (docs/guarantees.md)",
+        find(check, HF_LOG_WARNING, "replicas=all, or quarantine_ms, or at least min-replicas-to-write 1 (docs/guarantees.md)",
              "a failover can lose leases: two may hold for seconds, in the order of their fences");
 }
 

@@ -36,6 +36,13 @@
 
 static bool in_background(void *self, void (*run)(void *arg), void *arg);
 
+static bool is_idle(void *self)
+{
+    const hf_client *client = self;
+    uint64_t ended = hfi_counted(client, released); /* first: see stats.c */
+    return hfi_counted(client, acquired_remotely) + hfi_counted(client, acquired_locally) <= ended;
+}
+
 static void renew_all(void *self)
 {
     hfi_tick_renew_all(self);
@@ -62,6 +69,7 @@ static const struct hfi_pool_ops ops = {
     .another_server = renew_all,
     .on_message = hfi_inbound_message,
     .subscribed = hfi_inbound_subscribed,
+    .is_idle = is_idle,
     .kicked = hfi_cancel_kicked,
     .in_background = in_background,
 };

@@ -93,6 +93,7 @@ struct hfi_pool_settings hfi_settings_of_pool(const struct hfi_settings *setting
         .max_value_bytes = o->max_value_bytes,
         .replicas = o->replicas,
         .replicas_ms = o->replicas_ms,
+        .clocks_ms = o->guard_ms == HF_OFF ? 0 : o->guard_ms / 2,
     };
 }
 

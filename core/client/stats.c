@@ -242,8 +242,9 @@ static void dump_lock(struct hfi_lock *lock, void *arg)
 static void dump_promises(const hf_client *client, FILE *out)
 {
     struct hfi_topology_report report;
-    if (hfi_pool_report(client->pool, &report)) {
-        fprintf(out, "primary %s of epoch %" PRIu64 ", by %d of %d sentinels", report.primary[0] != 0 ? report.primary : "not named",
+    if (hfi_pool_report(client->pool, false, &report)) {
+        const char *host = report.primary.host;
+        fprintf(out, "primary %s:%d of epoch %" PRIu64 ", by %d of %d sentinels", host[0] != 0 ? host : "not named", report.primary.port,
                 report.epoch, report.answering, report.sentinels);
         if (report.replicas >= 0)
             fprintf(out, "; %d replicas have to confirm", report.replicas);

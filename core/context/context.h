@@ -119,6 +119,8 @@ struct hf_client {
     _Atomic(int) tracking_state;  /* enum hfi_tracking_state, of tracking.c */
     _Atomic(bool) tracker_heard;  /* tracking.c: that subscription was in force once */
     _Atomic(bool) tracker_wanted; /* tracking.c: it is subscribed to HFI_INVALIDATIONS */
+    const struct hfi_dialect *_Atomic events_known; /* key_events.c: the newest dialect when the flags were set last */
+    _Atomic(int) members;         /* members.c: is its question under way? */
     char  *keyspace_events;       /* "auto", "as-is", "off" */
     int    database;
 

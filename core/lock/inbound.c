@@ -2,6 +2,7 @@
 /* inbound.c - see inbound.h. */
 #include "core/lock/inbound.h"
 #include "core/context/dialects.h"
+#include "core/lock/members.h"
 #include "core/lock/deadlock.h"
 #include "core/lock/retire.h"
 #include "core/lock/grants.h"
@@ -86,12 +87,6 @@ static void may_be_free(hf_client *client, struct hfi_lock *lock)
     hfi_table_unref(lock);
 }
 
-static void requery_member(struct hfi_lock *lock, void *dialect)
-{
-    if (lock->keys.dialect == dialect)
-        hfi_key_events_requery(lock);
-}
-
 /* What marks another library's lock is gone, or went before we were subscribed to the key's events. */
 static void key_ended(hf_client *client, const char *key, size_t size)
 {
@@ -99,8 +94,8 @@ static void key_ended(hf_client *client, const char *key, size_t size)
     for (const struct hfi_dialect *at = hfi_dialects_first(client); at != NULL; at = at->next) {
         if (!at->is_member)
             may_be_free(client, hfi_table_by_key(client, at, key, size));
-        else if (strlen(at->parameter) == size && memcmp(at->parameter, key, size) == 0) /* which member, nobody says */
-            hfi_table_each(client, requery_member, (void *)(uintptr_t)at);
+        else if (strlen(at->parameter) == size && memcmp(at->parameter, key, size) == 0)
+            hfi_members_changed(client, at);
     }
 }
 

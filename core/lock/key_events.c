@@ -38,10 +38,10 @@ bool hfi_key_events_merge(const char *configured, const char *needed, char *out,
 }
 
 /* g: what is deleted; x: what expires; e: what is evicted. */
-static void print_needed(const hf_client *client, char out[16])
+static void print_needed(const struct hfi_dialect *known, char out[16])
 {
     size_t size = (size_t)snprintf(out, 16, "gxe");
-    for (const struct hfi_dialect *at = hfi_dialects_first(client); at != NULL; at = at->next)
+    for (const struct hfi_dialect *at = known; at != NULL; at = at->next)
         if (*at->key_events != 0 && strchr(out, *at->key_events) == NULL && size + 1 < 16) {
             out[size++] = *at->key_events;
             out[size] = 0;
@@ -69,6 +69,13 @@ static bool list(hf_client *client, int lock_lane, struct hfi_command *command, 
     return true;
 }
 
+/* A dialect has come since the flags were put together that were set last. */
+static void look_if_more(hf_client *client, int lane)
+{
+    if (hfi_dialects_first(client) != atomic_load(&client->events_known))
+        hfi_key_events_look(client, lane);
+}
+
 static void configured(struct hfi_command *command)
 {
     hf_client *client = command->self;
@@ -82,16 +89,23 @@ static void configured(struct hfi_command *command)
         }
     }
     atomic_store(&client->events_asked, false);
+    look_if_more(client, *hfi_command_context(command, int));
     hfi_client_unref(client);
 }
 
 /* Sets the flags, unless another lane has set them since this one read the configuration. */
-static void configure(hf_client *client, struct hfi_command *look, const char *flags)
+static void configure(hf_client *client, struct hfi_command *look, const struct hfi_dialect *known, const char *flags)
 {
     int lane = *hfi_command_context(look, int);
-    if (look->stamp_ns <= atomic_load(&client->events_set_ns) ||
-        !list(client, lane, hfi_wire_words("CONFIG", "SET", "notify-keyspace-events", flags, NULL), configured))
-        atomic_store(&client->events_asked, false);
+    bool is_late = look->stamp_ns <= atomic_load(&client->events_set_ns);
+    const struct hfi_dialect *before = is_late ? NULL : atomic_exchange(&client->events_known, known);
+    if (!is_late && list(client, lane, hfi_wire_words("CONFIG", "SET", "notify-keyspace-events", flags, NULL), configured))
+        return;
+    if (!is_late)
+        atomic_store(&client->events_known, before);
+    atomic_store(&client->events_asked, false);
+    if (is_late)
+        look_if_more(client, lane);
 }
 
 static void looked(struct hfi_command *command)
@@ -103,13 +117,14 @@ static void looked(struct hfi_command *command)
                           reply->element[1]->type != REDIS_REPLY_STRING)) {
         set_state(client, HFI_EVENTS_FORBIDDEN);
     } else if (reply != NULL) {
-        print_needed(client, needed);
+        const struct hfi_dialect *known = hfi_dialects_first(client);
+        print_needed(known, needed);
         if (!hfi_key_events_merge(reply->element[1]->str, needed, merged, sizeof merged))
             set_state(client, HFI_EVENTS_ON);
         else if (strcmp(client->keyspace_events, "as-is") == 0)
             set_state(client, HFI_EVENTS_MISSING);
         else if (!atomic_exchange(&client->events_asked, true))
-            configure(client, command, merged);
+            configure(client, command, known, merged);
     }
     hfi_client_unref(client);
 }

@@ -14,20 +14,21 @@ static const struct kind {
     const char *name;
     enum hfi_mark mark;
     const char *key_template, *parameter, *holds, *key_events;
+    const char *side; /* what is no string must not share a queue with what is one, of the same key */
 } kinds[] = {
-    {"warlock", HFI_MARK_STRING, "%s:lock", NULL, "string", ""},
-    {"redlock", HFI_MARK_STRING, "%s", NULL, "string", ""},
-    {"redis-semaphore", HFI_MARK_STRING, "mutex:%s", NULL, "string", ""},
-    {"redis-py", HFI_MARK_STRING, "%s", NULL, "string", ""},
-    {"shedlock", HFI_MARK_STRING, "job-lock:default:%s", NULL, "string", ""},
-    {"rueidislock", HFI_MARK_STRING, "rueidislock:0:%s", NULL, "string", ""},
-    {"python-redis-lock", HFI_MARK_SIGNAL, "lock:%s", NULL, "string", ""},
-    {"spring", HFI_MARK_SPRING, "~%s", "locks", "string", ""},
-    {"redisson", HFI_MARK_REDISSON, "%s", NULL, "hash", ""},
-    {"setnx", HFI_MARK_SETNX, "%s", NULL, "string", ""},
-    {"counter", HFI_MARK_COUNTER, "%s", NULL, "count", "$"},
-    {"set", HFI_MARK_SET, "~%s", "locks", "set", "s"},
-    {"tokens", HFI_MARK_TOKENS, "SEMAPHORE:%s:AVAILABLE", "1", "list with its SEMAPHORE: keys", "l"},
+    {"warlock", HFI_MARK_STRING, "%s:lock", NULL, "string", "", NULL},
+    {"redlock", HFI_MARK_STRING, "%s", NULL, "string", "", NULL},
+    {"redis-semaphore", HFI_MARK_STRING, "mutex:%s", NULL, "string", "", NULL},
+    {"redis-py", HFI_MARK_STRING, "%s", NULL, "string", "", NULL},
+    {"shedlock", HFI_MARK_STRING, "job-lock:default:%s", NULL, "string", "", NULL},
+    {"rueidislock", HFI_MARK_STRING, "rueidislock:0:%s", NULL, "string", "", NULL},
+    {"python-redis-lock", HFI_MARK_SIGNAL, "lock:%s", NULL, "string", "", NULL},
+    {"spring", HFI_MARK_SPRING, "~%s", "locks", "string", "", NULL},
+    {"redisson", HFI_MARK_REDISSON, "%s", NULL, "hash", "", "hash="},
+    {"setnx", HFI_MARK_SETNX, "%s", NULL, "string", "", NULL},
+    {"counter", HFI_MARK_COUNTER, "%s", NULL, "count, 0 or more", "$", "count="},
+    {"set", HFI_MARK_SET, "~%s", "locks", "set", "s", "set"},
+    {"tokens", HFI_MARK_TOKENS, "SEMAPHORE:%s:AVAILABLE", "1", "list with its SEMAPHORE: keys", "l", "list="},
 };
 
 static const struct kind *kind_of(const char *text, size_t size)
@@ -82,6 +83,10 @@ hf_status hfi_dialect_make(const char *text, const char *key_template, struct hf
                                     .key_events = kind->key_events,
                                     .mark = kind->mark,
                                     .is_member = kind->mark == HFI_MARK_SET};
+    if (kind->mark == HFI_MARK_SET) /* "a" with the name "b:c" is not "a:b" with "c" */
+        (void)snprintf(dialect->side, sizeof dialect->side, "set%u=", (unsigned)strlen(parameter));
+    else if (kind->side != NULL)
+        (void)snprintf(dialect->side, sizeof dialect->side, "%s", kind->side);
     (void)snprintf(at + sizes[0] + sizes[1], sizes[2], "%s%s%s", led ? parameter : "", led ? ":" : "", template + led);
     *made = dialect;
     return HF_OK;

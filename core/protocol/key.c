@@ -125,6 +125,8 @@ static char *print_side_key(char *at, const char *kind, const struct hfi_keys *k
     at = put(at, kind, strlen(kind));
     at = put(at, keys->tag, keys->tag_size);
     at = put(at, "}:", 2);
+    if (keys->dialect != NULL)
+        at = put(at, keys->dialect->side, strlen(keys->dialect->side));
     at = put(at, keys->lock, keys->lock_size);
     *size = (size_t)(at - *key);
     *at = 0;
@@ -133,7 +135,7 @@ static char *print_side_key(char *at, const char *kind, const struct hfi_keys *k
 
 bool hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *sides)
 {
-    size_t size = 3 * (strlen("hf:absent:{}:") + keys->tag_size + keys->lock_size + 1);
+    size_t size = 3 * (strlen("hf:absent:{}:") + sizeof keys->dialect->side + keys->tag_size + keys->lock_size + 1);
     sides->more = size > sizeof sides->capacity ? malloc(size) : NULL;
     if (size > sizeof sides->capacity && sides->more == NULL)
         return false;

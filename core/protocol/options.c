@@ -5,6 +5,7 @@
 #include "base/rare.h"
 #include "base/thread.h"
 
+#include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
@@ -123,7 +124,7 @@ HFI_RARE hf_status hfi_tls_options_check(hf_client_options *o, bool tls, hf_erro
         return hfi_fail(error, HF_INVALID, "", "tls_verify must be \"full\", \"ca\" or \"none\"");
     if (!is_one_of(o->tls_min, "1.2", "1.3", "1.3"))
         return hfi_fail(error, HF_INVALID, "", "tls_min must be \"1.2\" or \"1.3\"");
-    if (o->min_connections > 0)
+    if (HIREDIS_MAJOR < 1 && o->min_connections > 0)
         return hfi_fail(error, HF_INVALID, "leave min_connections out, and use hf_command",
                         "this hiredis cannot borrow a connection of TLS");
     if (o->tls_server_name != NULL && *o->tls_server_name == '.')

@@ -6,3 +6,8 @@ local function hand(to, claim, holds)
         take(to, claim)
     end
 end
+
+-- Whoever holds, it is of us: who waits need not hear of the others' releases.
+local function is_all_ours()
+    return true
+end

@@ -82,7 +82,7 @@ local function hand_off(me, gone)
         else
             local its_echo, its_claim, its_mode = record(head)
             local heard = its_echo and (its_mode == '' or typed('ZCARD', readers)) and is_heard(head)
-            if heard or heard == false and not to then
+            if heard or heard == false and reserves and not to then
                 another = to or heads[2]
                 to, echo, claim, mode, place = head, its_echo, its_claim, its_mode, skipped
             end

@@ -1,31 +1,47 @@
 -- part of marks without an expiry of their own: who of us holds, and until when. KEYS: 5 lease, a hash of our tokens: each with
 -- its end, in server us, and what it has. It has no expiry itself: while something of ours is marked, this says so. What a dead
--- process has left is given back by the next one of us that looks.
+-- process has left is given back by the next one of us that looks. is_out(item): the mark is there, as we made it.
+
+-- Those that know nothing of us would wait for ever for a dead one of us to give it back.
+local reserves = false
+
+local function parts_of(token)
+    local till, item = string.match(typed('HGET', KEYS[5], token) or '', '^(%d+) ?(.*)$')
+    return tonumber(till or 0), item
+end
 
 -- What the token has; nil: it holds nothing, or not any more.
 local function item_of(token)
-    local till, item = string.match(typed('HGET', KEYS[5], token) or '', '^(%d+) ?(.*)$')
-    return till and tonumber(till) >= now and item or nil, tonumber(till)
+    local till, item = parts_of(token)
+    return till >= now and is_out(item) and item or nil, till
 end
 
+-- Behind a first write that memory limits do not refuse.
 local function note(token, ttl, item)
+    call('HDEL', KEYS[5], '')
     call('HSET', KEYS[5], token, digits(now + tonumber(ttl) * 1000) .. ' ' .. item)
 end
 
--- Gives back what nobody has any more, by back(item), but where a script only looks. Returns the token whose lease ends first.
+-- Gives back what nobody has any more, by back(item), but where a script only looks. Returns the token whose lease ends first, and
+-- how many there are.
 local function sweep(back)
-    local first, first_till
-    for at, token in ipairs(typed('HKEYS', KEYS[5]) or {}) do
+    local first, first_till, count = nil, nil, 0
+    for _, token in ipairs(typed('HKEYS', KEYS[5]) or {}) do
         local item, till = item_of(token)
-        if item and (not first or till < first_till) then
-            first, first_till = token, till
-        elseif not item and writes then
-            local _, was = string.match(call('HGET', KEYS[5], token), '^(%d+) ?(.*)$')
+        if item then
+            count = count + 1
+            if not first or till < first_till then
+                first, first_till = token, till
+            end
+        elseif writes then
+            local _, was = parts_of(token)
             call('HDEL', KEYS[5], token)
-            back(was or '')
+            if was and is_out(was) then
+                back(was)
+            end
         end
     end
-    return first
+    return first, count
 end
 
 local function ends_in(held)
@@ -36,7 +52,6 @@ end
 local function keep(token, ttl)
     local item, till = item_of(token)
     if item and till < now + tonumber(ttl) * 1000 then
-        call('HDEL', KEYS[5], '') -- a first write that memory limits do not refuse
         note(token, ttl, item)
     end
 end

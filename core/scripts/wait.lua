@@ -21,6 +21,6 @@ local function wait(token, held)
     if position > 0 and dropped == 1024 then
         left, ours = 0, false
     end
-    return {'QUEUED', now, left, position, ticket, ours and 1 or 0,
+    return {'QUEUED', now, left, position, ticket, ours and is_all_ours() and 1 or 0,
             position == 0 and ours and want(held, KEYS[1], KEYS[2]) or -1}
 end

@@ -207,7 +207,7 @@ static void a_dead_holder_of_ours_is_cleared_away_by_the_next(void **state)
         f->client = hft_client(f->server, HF_CLIENT(.dialect = dialects[i]));
         assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.wait_ms = 5000), &lease, NULL), HF_OK);
         assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
-        assert_int_equal(hft_server_ask_integer(f->server, "EXISTS hf:lease:{x}:x hf:lease:{locks:x}:locks:x"), 0);
+        assert_int_equal(hft_server_ask_integer(f->server, "EXISTS hf:lease:{x}:count=x hf:lease:{locks:x}:set5=locks:x hf:lease:{SEMAPHORE:x:AVAILABLE}:list=SEMAPHORE:x:AVAILABLE"), 0);
         assert_int_equal(hf_client_close(f->client, NULL), HF_OK);
         f->client = NULL;
         if (strcmp(dialects[i], "tokens") == 0)
@@ -319,6 +319,221 @@ static void several_names_are_taken_one_after_the_other(void **state)
     assert_int_equal(hft_server_ask_integer(f->server, "SCARD locks"), 0);
 }
 
+static void do_all(struct fixture *f, const char *const *commands)
+{
+    for (; *commands != NULL; commands++)
+        (void)says(f, *commands);
+}
+
+#define DO(f, ...) do_all((f), (const char *const[]){__VA_ARGS__, NULL})
+
+static void tokens_that_are_made_anew_leave_out_what_is_held(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *second;
+    speak(f, "tokens");
+    hf_client *other = hft_client(f->server, HF_CLIENT(.dialect = "tokens"));
+    hf_lease *lease = must_take(f->client);
+    DO(f, "DEL SEMAPHORE:x:AVAILABLE SEMAPHORE:x:GRABBED SEMAPHORE:x:EXISTS SEMAPHORE:x:VERSION");
+    assert_int_equal(hf_lease_verify(lease, NULL), HF_LOST); /* who looks makes none */
+    assert_string_equal(says(f, "EXISTS SEMAPHORE:x:EXISTS"), "0");
+    (void)hf_lease_release(lease, NULL);
+    lease = must_take(f->client);
+    DO(f, "DEL SEMAPHORE:x:AVAILABLE SEMAPHORE:x:GRABBED SEMAPHORE:x:EXISTS SEMAPHORE:x:VERSION");
+    assert_int_equal(hf_lock_acquire(other, "x", NULL, &second, NULL), HF_BUSY);
+    assert_int_equal(hf_lease_verify(lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_string_equal(says(f, "LLEN SEMAPHORE:x:AVAILABLE"), "1");
+    assert_int_equal(hf_client_close(other, NULL), HF_OK);
+}
+
+static void a_token_that_they_have_given_back_for_us_is_theirs(void **state)
+{
+    struct fixture *f = *state;
+    speak(f, "tokens");
+    hf_lease *lease = must_take(f->client);
+    DO(f, "HDEL SEMAPHORE:x:GRABBED 0", "LPUSH SEMAPHORE:x:AVAILABLE 0", "LPOP SEMAPHORE:x:AVAILABLE", "HSET SEMAPHORE:x:GRABBED 0 1.5");
+    assert_int_equal(hf_lease_verify(lease, NULL), HF_LOST);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
+    assert_string_equal(says(f, "HGET SEMAPHORE:x:GRABBED 0"), "1.5");
+    assert_string_equal(says(f, "LLEN SEMAPHORE:x:AVAILABLE"), "0");
+}
+
+static void tokens_that_were_lost_come_back(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease;
+    bool had;
+    speak(f, "tokens");
+    DO(f, "SET SEMAPHORE:x:EXISTS 1 PX 700"); /* its maker has died */
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.wait_ms = 20000), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    DO(f, "FLUSHALL", "SET SEMAPHORE:x:EXISTS 1"); /* before it could say when to begin anew */
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.wait_ms = 20000), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    DO(f, "LPOP SEMAPHORE:x:AVAILABLE"); /* by who has died before HSET */
+    assert_int_equal(hf_lock_acquire(f->client, "x", NULL, &lease, NULL), HF_BUSY);
+    assert_int_equal(hf_lock_break_now(f->client, "x", &had, NULL), HF_OK);
+    lease = must_take(f->client);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_string_equal(says(f, "LLEN SEMAPHORE:x:AVAILABLE"), "1");
+}
+
+static void of_several_tokens_theirs_wakes_too(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    speak(f, "tokens:2");
+    hf_client *other = hft_client(f->server, HF_CLIENT(.dialect = "tokens:2"));
+    hf_lease *lease = must_take(f->client);
+    DO(f, "LPOP SEMAPHORE:x:AVAILABLE", "HSET SEMAPHORE:x:GRABBED 1 1.5");
+    hft_take(&taker, other, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(watched(f) == 1);
+    int64_t given_ms = hft_boottime_ms();
+    DO(f, "HDEL SEMAPHORE:x:GRABBED 1", "LPUSH SEMAPHORE:x:AVAILABLE 1");
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_true(taker.got_ms - given_ms < WOKEN_MS);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hf_client_close(other, NULL), HF_OK);
+}
+
+static void a_dead_ones_mark_is_taken_off_only_where_it_is(void **state)
+{
+    struct fixture *f = *state;
+    speak(f, "counter");
+    DO(f, "HSET hf:lease:{x}:count=x hf1:dead 1"); /* and the counter has gone with an expiry of its own */
+    hf_lease *lease = must_take(f->client);
+    assert_string_equal(says(f, "GET x"), "1");
+    DO(f, "DEL x");
+    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
+    assert_string_equal(says(f, "EXISTS x"), "0");
+}
+
+static void what_is_no_string_shares_no_queue_with_what_is_one(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    hf_lease *first, *second;
+    speak(f, NULL);
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.dialect = "spring"), &first, NULL), HF_OK);
+    DO(f, "SADD locks x");
+    hft_take(&taker, f->client, "x", HF_LOCK(.dialect = "set", .wait_ms = 20000));
+    HFT_UNTIL_TRUE(watched(f) == 1);
+    assert_int_equal(hf_lease_release(first, NULL), HF_OK);
+    assert_string_equal(says(f, "EXISTS locks:x"), "0");
+    assert_false(atomic_load(&taker.done));
+    DO(f, "SREM locks x");
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->client, "b:c", HF_LOCK(.dialect = "set:locks"), &first, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->client, "c", HF_LOCK(.dialect = "set:locks:b"), &second, NULL), HF_OK);
+    assert_int_equal(hf_lease_verify(first, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(first, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(second, NULL), HF_OK);
+}
+
+static void what_is_broken_is_granted_only_if_it_is_free_then(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    bool had;
+    speak(f, "counter");
+    DO(f, "SET x 2");
+    hft_take(&taker, f->client, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(watched(f) == 1);
+    assert_int_equal(hf_lock_break_now(f->client, "x", &had, NULL), HF_OK);
+    assert_string_equal(says(f, "GET x"), "1");
+    assert_int_equal(hf_lock_break_now(f->client, "x", &had, NULL), HF_OK);
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_string_equal(says(f, "GET x"), "1");
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+}
+
+static void a_try_gives_their_key_no_expiry(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease;
+    speak(f, "setnx");
+    DO(f, "SETNX x theirs");
+    assert_int_equal(hf_lock_acquire(f->client, "x", NULL, &lease, NULL), HF_BUSY);
+    assert_string_equal(says(f, "PTTL x"), "-1");
+}
+
+/* Threads of one process, which pass it on among themselves. */
+static void who_polls_has_a_turn_beside_threads_of_one_process_too(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker first, second;
+    speak(f, "redlock");
+    hf_lease *lease = NULL;
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 300), &lease, NULL), HF_OK);
+    hft_take(&first, f->client, "x", HF_LOCK(.lease_ms = 300, .wait_ms = 20000));
+    hft_take(&second, f->client, "x", HF_LOCK(.lease_ms = 300, .wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_waiting_here(f->client, "x") == 2);
+    DO(f, "HSET hf:wait:{x}:x turn 1"); /* begun long ago */
+    HFT_WHILE_RENEWED(f->client, 2, hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_string_equal(says(f, "SET x theirs NX PX 100"), "OK");
+    HFT_UNTIL_TRUE(atomic_load(&first.done) || atomic_load(&second.done));
+    struct hft_taker *next = atomic_load(&first.done) ? &first : &second, *last = next == &first ? &second : &first;
+    assert_int_equal(hft_taken(next), HF_OK);
+    assert_int_equal(hf_lease_release(next->lease, NULL), HF_OK);
+    assert_int_equal(hft_taken(last), HF_OK);
+    assert_int_equal(hf_lease_release(last->lease, NULL), HF_OK);
+}
+
+#define MANY 40
+
+static void a_change_of_their_set_is_one_question(void **state)
+{
+    struct fixture *f = *state;
+    static struct hft_taker takers[MANY];
+    static char names[MANY][8];
+    speak(f, "set");
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(names[i], sizeof names[i], "n%d", i);
+        freeReplyObject(hft_server_ask(f->server, "SADD locks %s", names[i]));
+        hft_take(&takers[i], f->client, names[i], HF_LOCK(.wait_ms = 20000));
+    }
+    HFT_UNTIL_TRUE(hft_waiting_here(f->client, names[MANY - 1]) == 1 && watched(f) == 1);
+    int64_t scripts = hft_server_calls(f->server, "evalsha");
+    for (int i = 0; i < 200; i++)
+        DO(f, "SADD locks other", "SREM locks other");
+    assert_true(hft_server_calls(f->server, "evalsha") - scripts < 10 * MANY); /* re-checks; where each asked: 200 times as many */
+    for (int i = 0; i < MANY; i++) {
+        int64_t given_ms = hft_boottime_ms();
+        freeReplyObject(hft_server_ask(f->server, "SREM locks %s", names[i]));
+        assert_int_equal(hft_taken(&takers[i]), HF_OK);
+        assert_true(takers[i].got_ms - given_ms < WOKEN_MS);
+        assert_int_equal(hf_lease_release(takers[i].lease, NULL), HF_OK);
+    }
+}
+
+/* Its channel is live, as another name of the set is waited for. */
+static void a_release_while_a_wait_begins_is_not_missed(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker first, second;
+    speak(f, "set");
+    DO(f, "SADD locks a");
+    hft_take(&first, f->client, "a", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(watched(f) == 1);
+    for (int i = 0; i < 60; i++) {
+        DO(f, "SADD locks b");
+        hft_take(&second, f->client, "b", HF_LOCK(.wait_ms = 20000));
+        HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "EXISTS hf:queue:{locks:b}:set5=locks:b") == 1);
+        int64_t given_ms = hft_boottime_ms();
+        DO(f, "SREM locks b");
+        assert_int_equal(hft_taken(&second), HF_OK);
+        assert_true(second.got_ms - given_ms < WOKEN_MS);
+        assert_int_equal(hf_lease_release(second.lease, NULL), HF_OK);
+    }
+    DO(f, "SREM locks a");
+    assert_int_equal(hft_taken(&first), HF_OK);
+    assert_int_equal(hf_lease_release(first.lease, NULL), HF_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +547,17 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_no_dialect_has_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(fences_rise_in_a_dialect_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(several_names_are_taken_one_after_the_other, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tokens_that_are_made_anew_leave_out_what_is_held, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_token_that_they_have_given_back_for_us_is_theirs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tokens_that_were_lost_come_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(of_several_tokens_theirs_wakes_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_dead_ones_mark_is_taken_off_only_where_it_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_no_string_shares_no_queue_with_what_is_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_broken_is_granted_only_if_it_is_free_then, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_try_gives_their_key_no_expiry, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_polls_has_a_turn_beside_threads_of_one_process_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_change_of_their_set_is_one_question, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_release_while_a_wait_begins_is_not_missed, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("dialects", tests, NULL, NULL);
 }

@@ -141,7 +141,7 @@ static void a_server_that_is_not_there_is_named(void **state)
 static void tcp_and_names_work_too(void **state)
 {
     struct hft_pool kit;
-    int fd;
+    struct hfi_connection connection;
     (void)state;
     struct hft_server *server = hft_server_start_tcp(NULL);
     hft_pool_init(&kit, NULL);
@@ -156,10 +156,10 @@ static void tcp_and_names_work_too(void **state)
     if (named)
         freeaddrinfo(found);
     assert_int_equal(hft_pool_open(&kit, NULL, NULL), HF_OK);
-    assert_int_equal(hfi_dial_now(&kit.pool->node->peer, hft_in_ms(5000), &fd, NULL), HF_OK);
-    assert_int_equal(send(fd, "PING\r\n", 6, 0), 6);
-    HFT_UNTIL(recv(fd, (char[16]){0}, 16, MSG_DONTWAIT) == 7);
-    (void)close(fd);
+    assert_int_equal(hfi_dial_now(&kit.pool->node->peer, hft_in_ms(5000), &connection, NULL), HF_OK);
+    assert_int_equal(send(connection.fd, "PING\r\n", 6, 0), 6);
+    HFT_UNTIL(recv(connection.fd, (char[16]){0}, 16, MSG_DONTWAIT) == 7);
+    (void)close(connection.fd);
     hft_pool_close(&kit);
     hft_server_stop(server);
 }

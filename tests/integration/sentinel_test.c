@@ -29,7 +29,8 @@ static int start_with_a_password(void **state)
     struct hft_fleet *fleet = calloc(1, sizeof *fleet);
     hft_fleet_start(fleet, 2, 1, HFT_FLEET_DOWN_MS, NULL);
     freeReplyObject(hft_server_ask(fleet->sentinel[0], "ACL SETUSER watcher on >seen resetchannels &+switch-master -@all "
-                                   "+client|setname +role +info +subscribe +sentinel|master +sentinel|replicas"));
+                                   "+client|setname +role +info +subscribe +sentinel|master +sentinel|replicas "
+                                   "+sentinel|sentinels +sentinel|myid"));
     freeReplyObject(hft_server_ask(fleet->sentinel[0], "ACL SETUSER default off"));
     *state = fleet;
     return 0;
@@ -125,6 +126,93 @@ static void one_sentinel_that_answers_is_enough(void **state)
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
+struct sought {
+    const char *words;
+    bool found;
+};
+
+static bool seek(const hf_finding *finding, void *arg)
+{
+    struct sought *sought = arg;
+    sought->found = strstr(finding->what, sought->words) != NULL;
+    return !sought->found;
+}
+
+static bool is_found(hf_client *client, const char *words)
+{
+    struct sought sought = {words, false};
+    return hf_client_check(client, seek, &sought, NULL) == HF_OK && sought.found;
+}
+
+static hf_client *client_of_one(const struct hft_fleet *fleet, const hf_client_options *options)
+{
+    char url[100];
+    (void)snprintf(url, sizeof url, "sentinel://127.0.0.1:%d/mymaster", hft_server_port(fleet->sentinel[0]));
+    return hft_client_at(url, options);
+}
+
+static void the_other_sentinels_are_found_and_asked(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    hf_client *client = client_of_one(fleet, HF_CLIENT(.replicas = HF_ALL, .lease_ms = 20000));
+    HFT_UNTIL_TRUE(is_found(client, "3 of 3 sentinels answer"));
+    hft_server_kill(fleet->sentinel[0]);
+    hft_server_kill(fleet->server[1]); /* it takes two votes of three to leave it out */
+    HFT_UNTIL_TRUE(is_found(client, "1 replicas have to confirm"));
+    HFT_UNTIL_TRUE(locks(client, "name"));
+    hft_server_kill(fleet->server[0]);
+    HFT_UNTIL_TRUE(is_at(client, fleet->server[2]));
+    assert_true(is_found(client, "2 of 3 sentinels answer"));
+    (void)hf_client_close(client, NULL);
+}
+
+struct silence {
+    long s;          /* for how long the client of this name has not asked it anything; -1: it never has */
+    long asked_at_s; /* since it is connected */
+};
+
+static struct silence silence(struct hft_server *sentinel, const char *name)
+{
+    char words[64];
+    struct silence silent = {-1, -1};
+    (void)snprintf(words, sizeof words, " name=%s ", name);
+    redisReply *reply = hft_server_ask(sentinel, "CLIENT LIST");
+    for (char *rest = reply->str, *line; (line = strsep(&rest, "\n")) != NULL;) {
+        const char *age = strstr(line, " age="), *idle = strstr(line, " idle=");
+        if (strstr(line, words) == NULL || strstr(line, " cmd=sentinel") == NULL || age == NULL || idle == NULL)
+            continue;
+        silent.s = strtol(idle + 6, NULL, 10);
+        silent.asked_at_s = strtol(age + 5, NULL, 10) - silent.s;
+    }
+    freeReplyObject(reply);
+    return silent;
+}
+
+static bool has_asked(struct hft_server *sentinel, const char *name, long *last_s)
+{
+    long before_s = *last_s;
+    *last_s = silence(sentinel, name).asked_at_s;
+    return *last_s > before_s;
+}
+
+static void who_holds_nothing_asks_seldom(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    struct hft_server *sentinel = fleet->sentinel[1];
+    hf_lease *lease;
+    int times = 0;
+    long last_s = -1;
+    hf_client *client = hft_client_at(fleet->url, HF_CLIENT(.client_name = "seldom"));
+    hf_client *often = hft_client_at(fleet->url, HF_CLIENT(.client_name = "often", .replicas = HF_ALL));
+    HFT_UNTIL_TRUE(silence(sentinel, "seldom").s >= 3);
+    assert_in_range(silence(sentinel, "often").s, 0, 2);
+    assert_int_equal(hf_client_close(often, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(client, "name", NULL, &lease, NULL), HF_OK);
+    HFT_UNTIL_TRUE((times += has_asked(sentinel, "seldom", &last_s)) == 4); /* every ten seconds this would not be in time */
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
 static void sentinels_have_a_password_of_their_own(void **state)
 {
     struct hft_fleet *fleet = *state;
@@ -149,9 +237,11 @@ int main(void)
     const struct CMUnitTest of_one_fleet[] = {
         cmocka_unit_test(who_names_no_sentinels_of_the_service_is_told),
         cmocka_unit_test(one_sentinel_that_answers_is_enough),
+        cmocka_unit_test(who_holds_nothing_asks_seldom),
         cmocka_unit_test(the_primary_is_found_and_followed_over_a_planned_failover),
     };
     const struct CMUnitTest of_their_own[] = {
+        cmocka_unit_test_setup_teardown(the_other_sentinels_are_found_and_asked, start_three, stop),
         cmocka_unit_test_setup_teardown(it_is_followed_when_it_is_killed_and_when_sentinels_are, start_three, stop),
         cmocka_unit_test_setup_teardown(sentinels_have_a_password_of_their_own, start_with_a_password, stop),
     };

@@ -166,12 +166,76 @@ static void nonsense_in_the_options_is_named(void **state)
     must_refuse(*state, "&tls_verify=maybe", HF_INVALID, "tls_verify");
     must_refuse(*state, "&tls_min=1.1", HF_INVALID, "tls_min");
     must_refuse(*state, "&tls_server_name=.example", HF_INVALID, "tls_server_name");
-    must_refuse(*state, "&min_connections=1", HF_INVALID, "cannot borrow");
+    if (HIREDIS_MAJOR < 1)
+        must_refuse(*state, "&min_connections=1", HF_INVALID, "cannot borrow");
+    else
+        must_open(*state, "&min_connections=1");
     must_refuse(*state, "&tls_cert_file=/nowhere", HF_INVALID, "tls_cert_file /nowhere: No such file");
     assert_int_equal(hf_client_open("rediss://127.0.0.1:1?tls_ca_file=/dev/null", NULL, &client, &error), HF_INVALID);
     assert_non_null(strstr(error.message, "tls_ca_file /dev/null"));
     assert_int_equal(hf_client_open("redis://127.0.0.1:1?tls_verify=ca", NULL, &client, &error), HF_INVALID);
     assert_non_null(strstr(error.hint, "rediss://"));
+}
+
+static redisReply *ask(hf_conn *conn, const char *format, ...)
+{
+    va_list words;
+    va_start(words, format);
+    redisReply *reply = redisvCommand(hf_conn_context(conn), format, words);
+    va_end(words);
+    return reply;
+}
+
+static long long ask_id(hf_conn *conn)
+{
+    redisReply *reply = ask(conn, "CLIENT ID");
+    long long id = reply != NULL ? reply->integer : -1;
+    freeReplyObject(reply);
+    return id;
+}
+
+/* By hiredis 1.0 or later; an older one cannot be told how to read and write. */
+static void a_connection_is_lent(void **state)
+{
+    enum { MUCH = 3000000 };
+    hf_client *client;
+    hf_conn *conn;
+    hf_error error;
+    assert_int_equal(open_by(*state, "&max_connections=1", &client, &error), HF_OK);
+    if (HIREDIS_MAJOR < 1) {
+        assert_int_equal(hf_conn_borrow(client, 0, &conn, &error), HF_INVALID);
+        assert_non_null(strstr(error.hint, "hf_command"));
+        assert_int_equal(hf_client_close(client, NULL), HF_OK);
+        return;
+    }
+    char *much = malloc(MUCH);
+    memset(much, 'm', MUCH);
+    assert_int_equal(hf_conn_borrow(client, 0, &conn, &error), HF_OK);
+    long long id = ask_id(conn);
+    freeReplyObject(ask(conn, "SET much %b", much, (size_t)MUCH)); /* more than sockets hold, both ways */
+    redisReply *reply = ask(conn, "GET much");
+    assert_true(reply != NULL && reply->len == MUCH && memcmp(reply->str, much, MUCH) == 0);
+    freeReplyObject(reply);
+    freeReplyObject(ask(conn, "MULTI"));
+    hf_conn_return(conn);
+    assert_int_equal(hf_conn_borrow(client, 0, &conn, &error), HF_OK);
+    assert_int_equal(ask_id(conn), id); /* the same one, out of its transaction */
+    assert_int_equal(redisAppendCommand(hf_conn_context(conn), "GET much"), REDIS_OK);
+    assert_int_equal(redisBufferWrite(hf_conn_context(conn), &(int){0}), REDIS_OK);
+    hf_conn_return(conn); /* with an answer that nobody has read */
+    assert_int_equal(hf_conn_borrow(client, 0, &conn, &error), HF_OK);
+    assert_int_not_equal(ask_id(conn), id);
+    assert_int_equal(redisSetTimeout(hf_conn_context(conn), (struct timeval){0, 50000}), REDIS_OK);
+    assert_null(ask(conn, "BLPOP nothing 0"));
+    assert_int_equal(hf_conn_context(conn)->err, REDIS_ERR_IO);
+    hf_conn_discard(conn);
+    assert_int_equal(hf_conn_borrow(client, 0, &conn, &error), HF_OK);
+    freeReplyObject(hft_server_ask(*state, "CLIENT KILL ID %lld", ask_id(conn)));
+    assert_null(ask(conn, "PING"));
+    assert_int_equal(hf_conn_context(conn)->err, REDIS_ERR_EOF);
+    hf_conn_return(conn);
+    free(much);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
 static void a_port_in_the_clear_is_recognised(void **state)
@@ -259,6 +323,7 @@ int main(void)
         TEST(a_client_without_the_certificate_that_is_asked_for_is_told, for_known_clients),
         TEST(files_that_change_are_read_again_and_bad_ones_change_nothing, with_the_right_name),
         TEST(nonsense_in_the_options_is_named, with_the_right_name),
+        TEST(a_connection_is_lent, with_the_right_name),
         TEST(a_port_in_the_clear_is_recognised, in_the_clear),
         TEST(a_port_of_tls_is_recognised, with_the_right_name),
     };

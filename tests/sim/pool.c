@@ -153,9 +153,9 @@ const char *hfi_pool_server_name(const struct hfi_pool *pool)
     return "virtual:6379";
 }
 
-bool hfi_pool_report(const struct hfi_pool *pool, struct hfi_topology_report *report)
+bool hfi_pool_report(const struct hfi_pool *pool, bool asks_clocks, struct hfi_topology_report *report)
 {
-    (void)pool, (void)report;
+    (void)pool, (void)asks_clocks, (void)report;
     return false;
 }
 

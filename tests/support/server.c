@@ -28,6 +28,7 @@ struct hft_server {
     bool is_sentinel;
     int port;
     bool frozen, was_silent;
+    int64_t ahead_ms;
     pid_t owner, pid, keeper;
     int keeper_pipe;
     redisContext *asking;
@@ -151,6 +152,14 @@ static bool is_ready(const struct hft_server *server)
     return ready;
 }
 
+static void be_ahead(int64_t ms)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%lld", (long long)ms);
+    (void)setenv("HFT_AHEAD_MS", text, 1);
+    (void)setenv("LD_PRELOAD", HFT_AHEAD, 1);
+}
+
 static void run(struct hft_server *server)
 {
     pid_t parent = getpid();
@@ -163,6 +172,8 @@ static void run(struct hft_server *server)
         if (getppid() != parent)
             _exit(127);
         unblock_signals();
+        if (server->ahead_ms != 0)
+            be_ahead(server->ahead_ms);
         (void)dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
         int log = open(server->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
         (void)dup2(log, 1); /* what it says before it opens its log: mistakes in the configuration */
@@ -328,6 +339,12 @@ void hft_server_restart(struct hft_server *server)
 {
     hft_server_kill(server);
     run(server);
+}
+
+void hft_server_restart_ahead(struct hft_server *server, int64_t ms)
+{
+    server->ahead_ms = ms;
+    hft_server_restart(server);
 }
 
 void hft_server_stop(struct hft_server *server)

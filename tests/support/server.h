@@ -34,6 +34,8 @@ void hft_server_thaw(struct hft_server *server);    /* SIGCONT */
 bool hft_server_was_silent(const struct hft_server *server); /* frozen at least once */
 void hft_server_kill(struct hft_server *server);    /* SIGKILL, reaped */
 void hft_server_restart(struct hft_server *server); /* kills if it runs; the same addresses, nothing remembered */
+/* The same, and from now on its clock of the day is so much ahead of the machine's. */
+void hft_server_restart_ahead(struct hft_server *server, int64_t ms);
 void hft_server_stop(struct hft_server *server);    /* kills, removes the folder, frees; NULL is a no-op */
 
 /* Sends one command on the server's own test connection, for asserts. One thread at a time. Never NULL; the caller

@@ -69,6 +69,49 @@ size_t hft_oracle_check(struct hft_interval *history, size_t count, hft_violatio
     return found;
 }
 
+int64_t hft_oracle_after_switch(const struct hft_violation *overlap, const int64_t *switched_ns, int count)
+{
+    int64_t from = overlap->later.enter_ns, end = from + overlap->by;
+    for (int i = count - 1; i >= 0; i--)
+        if (switched_ns[i] <= end)
+            return end - (switched_ns[i] > from ? switched_ns[i] : from);
+    return overlap->by;
+}
+
+static int by_block(const void *one, const void *other)
+{
+    const struct hft_interval *a = one, *b = other;
+    int result = order(a->lock, b->lock);
+    result = result != 0 ? result : order(a->fence / HFT_BLOCK, b->fence / HFT_BLOCK);
+    return result != 0 ? result : order(a->enter_ns, b->enter_ns);
+}
+
+struct hft_grants hft_oracle_grants(struct hft_interval *history, size_t count)
+{
+    struct hft_grants found = {0, 0, 0};
+    if (count > 0)
+        qsort(history, count, sizeof *history, by_block);
+    for (size_t i = 0; i < count; i++) /* the first of each block stays */
+        if (i == 0 || history[i].lock != history[found.count - 1].lock ||
+            history[i].fence / HFT_BLOCK != history[found.count - 1].fence / HFT_BLOCK)
+            history[found.count++] = history[i];
+    if (found.count > 0)
+        qsort(history, found.count, sizeof *history, by_lock_and_entry);
+    for (size_t i = 0, first = 0; i < found.count; i++) {
+        if (history[i].lock != history[first].lock)
+            first = i;
+        size_t above = first; /* the earliest one of the lock whose fence is higher */
+        while (history[above].fence <= history[i].fence && above < i)
+            above++;
+        if (above == i)
+            continue;
+        found.falls++;
+        if (history[i].enter_ns - history[above].enter_ns > found.apart_ns)
+            found.apart_ns = history[i].enter_ns - history[above].enter_ns;
+    }
+    return found;
+}
+
 static int by_leaving(const void *one, const void *other)
 {
     const struct hft_interval *const *a = one, *const *b = other;

@@ -41,6 +41,21 @@ size_t hft_oracle_check_permits(struct hft_interval *history, size_t count, int 
  * number. */
 size_t hft_oracle_check(struct hft_interval *history, size_t count, hft_violation_fn *report, void *arg);
 
+/* Of an overlap: how much of it was after the last of the `count` switches to another primary before its end, by when they
+ * were published. The switches come in their order. */
+int64_t hft_oracle_after_switch(const struct hft_violation *overlap, const int64_t *switched_ns, int count);
+
+struct hft_grants { /* each brings a block of HFT_BLOCK fences; it is dated by the first section in it */
+    size_t count;
+    size_t falls;    /* below an earlier one */
+    int64_t apart_ns; /* the most between one that falls and an earlier one that it is below */
+};
+
+#define HFT_BLOCK 2048
+
+/* Sorts the history. */
+struct hft_grants hft_oracle_grants(struct hft_interval *history, size_t count);
+
 /* One of those who wait for each other: each has its own lock and waits for that of the next. */
 struct hft_player {
     int64_t asked_ns, told_ns; /* its wait */

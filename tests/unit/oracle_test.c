@@ -196,6 +196,31 @@ static const char *of_ring(struct hft_player one, struct hft_player other)
     return hft_oracle_check_ring(players, locks, 2, 100, &late_ns);
 }
 
+static void of_an_overlap_what_was_after_the_switch_counts(void **state)
+{
+    const int64_t switched_ns[] = {100 * MS, 500 * MS};
+    const struct hft_violation overlap = {.later = {.enter_ns = 450 * MS}, .by = 70 * MS};
+    (void)state;
+    assert_int_equal(hft_oracle_after_switch(&overlap, switched_ns, 2), 20 * MS);
+    assert_int_equal(hft_oracle_after_switch(&overlap, switched_ns, 1), 70 * MS); /* long after it */
+    assert_int_equal(hft_oracle_after_switch(&overlap, switched_ns, 0), 70 * MS);
+}
+
+static void grants_are_dated_by_the_first_section_of_their_block(void **state)
+{
+    const int64_t block = HFT_BLOCK;
+    struct hft_interval history[] = {
+        section(1, 10 * MS, 11 * MS, 5 * block), section(1, 3000 * MS, 3001 * MS, 5 * block + 9), /* passed on for long */
+        section(1, 700 * MS, 701 * MS, 4 * block), section(1, 2500 * MS, 2501 * MS, 6 * block),
+        section(1, 2800 * MS, 2801 * MS, 5 * block + 8), section(2, 4000 * MS, 4001 * MS, block)};
+    (void)state;
+    struct hft_grants grants = hft_oracle_grants(history, 6);
+    assert_int_equal(grants.count, 4);
+    assert_int_equal(grants.falls, 1);
+    assert_int_equal(grants.apart_ns, 690 * MS);
+    assert_int_equal(hft_oracle_grants(history, 0).count, 0);
+}
+
 static void a_ring_has_one_victim_in_time_that_is_told_of_all_its_locks(void **state)
 {
     (void)state;
@@ -227,6 +252,8 @@ int main(void)
         cmocka_unit_test(a_section_that_shares_is_not_beside_one_that_does_not),
         cmocka_unit_test(fences_rise_from_those_that_share_to_those_that_do_not_and_back),
         cmocka_unit_test(as_many_permits_may_be_out_as_there_are),
+        cmocka_unit_test(of_an_overlap_what_was_after_the_switch_counts),
+        cmocka_unit_test(grants_are_dated_by_the_first_section_of_their_block),
         cmocka_unit_test(a_ring_has_one_victim_in_time_that_is_told_of_all_its_locks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

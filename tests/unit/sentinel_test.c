@@ -186,6 +186,46 @@ static void the_first_to_come_back_does_not_decide_alone(void **state)
     judged(&council, NOW + 1 + 100 * HFI_MS, HFI_VERDICT_MOVE, "new");
 }
 
+static void found_ones_count_while_they_answer_or_are_listed(void **state)
+{
+    struct hfi_council council = {.count = 3, .of = {{.lists = 2}, {.is_found = true}, {.is_found = true}}};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        hfi_council_note(&council, i, HFI_TESTIMONY_SILENT);
+    assert_true(hfi_council_counts(&council, 0));  /* the URI's do in any case */
+    assert_false(hfi_council_counts(&council, 1)); /* who lists it is silent itself */
+    say(&council, 0, "a", 5, NOW);
+    assert_true(hfi_council_counts(&council, 1));
+    assert_false(hfi_council_counts(&council, 2));
+    say(&council, 2, "a", 5, NOW);
+    assert_true(hfi_council_counts(&council, 2));
+    judged(&council, NOW, HFI_VERDICT_WAIT, NULL); /* for 1 */
+    council.of[0].lists = 0;
+    judged(&council, NOW, HFI_VERDICT_MOVE, "a");
+    say(&council, 0, "b", 0, NOW);
+    say(&council, 2, "b", 0, NOW);
+    judged(&council, NOW, HFI_VERDICT_MOVE, "b"); /* all of those that are left agree */
+}
+
+static void one_of_two_addresses_counts_once(void **state)
+{
+    struct hfi_council council = {.count = 3, .of = {{.id = "x"}, {.id = "y"}, {.is_found = true, .id = "x"}}};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        say(&council, i, "a", 5, NOW);
+    assert_true(hfi_council_counts(&council, 0) && hfi_council_counts(&council, 1));
+    assert_false(hfi_council_counts(&council, 2));
+    hfi_council_note(&council, 0, HFI_TESTIMONY_SILENT); /* it has moved */
+    assert_false(hfi_council_counts(&council, 0));
+    assert_true(hfi_council_counts(&council, 2));
+    hfi_council_note(&council, 2, HFI_TESTIMONY_SILENT);
+    assert_true(hfi_council_counts(&council, 0));
+    assert_false(hfi_council_counts(&council, 2));
+    council.of[0].id[0] = council.of[2].id[0] = 0; /* not told: by its address alone */
+    say(&council, 2, "a", 5, NOW);
+    assert_true(hfi_council_counts(&council, 0) && hfi_council_counts(&council, 2));
+}
+
 static void without_an_answer_it_is_said_why(void **state)
 {
     struct hfi_council council = {.count = 2};
@@ -215,6 +255,8 @@ int main(void)
         cmocka_unit_test(what_all_agree_on_counts_though_it_is_older),
         cmocka_unit_test(one_that_falls_silent_does_not_bring_the_old_primary_back),
         cmocka_unit_test(the_first_to_come_back_does_not_decide_alone),
+        cmocka_unit_test(found_ones_count_while_they_answer_or_are_listed),
+        cmocka_unit_test(one_of_two_addresses_counts_once),
         cmocka_unit_test(without_an_answer_it_is_said_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

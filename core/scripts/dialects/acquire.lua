@@ -2,7 +2,7 @@
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 lease.
 -- ARGV: 1 token, 2 ttl ms, 3 not after (server us), 4 try|wait, 5 echo, 6 ticket or 0, 7 claim ttl ms, 8 patience us, 9 name,
 --       10 parameter of the dialect.
-local name, parameter, writes = ARGV[9], ARGV[10], true
+local name, parameter, writes, asks = ARGV[9], ARGV[10], true, true
 -- include hand_off
 -- include turn
 -- include wait
@@ -10,6 +10,7 @@ local token = ARGV[1]
 if now > tonumber(ARGV[3]) then
     return {'LATE', now}
 end
+typed('HDEL', KEYS[3], '') -- a first write that memory limits do not refuse
 local held = holder(token)
 if held == nil then
     return {'FOREIGN', now, 'lock'}
@@ -20,7 +21,10 @@ if held == token then
     local fence = block('2048')
     return fence and {'GRANTED', now, fence} or {'FOREIGN', now, 'fence'}
 end
-local free_ms = not held and left_free()
+if held and not is_ours(held) then
+    begins_anew(true)
+end
+local free_ms = not held and ARGV[4] == 'wait' and left_free()
 if free_ms then
     held = 'left free'
     ends_in = function()
@@ -32,7 +36,7 @@ while not held do
     if whose == 'MORE' then
         break
     elseif whose ~= 'HANDED' then
-        typed('HDEL', KEYS[3], token) -- a first write that memory limits do not refuse
+        typed('HDEL', KEYS[3], token)
         if whose == 'ME' then
             call('ZREM', KEYS[2], token)
         end
@@ -40,6 +44,7 @@ while not held do
         if not fence then
             return {'FOREIGN', now, 'fence'}
         end
+        begins_anew(false)
         take(token, ARGV[2])
         return {'GRANTED', now, fence}
     end

@@ -1,6 +1,6 @@
 -- break in a dialect: the lease ends now, and the next one gets it. Its holder, if it is of us, learns of it by its renewal.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 lease. ARGV: 1 sixteen hex digits, 2 'force' or '', 3 name, 4 parameter.
-local name, parameter, writes = ARGV[3], ARGV[4], true
+local name, parameter, writes, asks = ARGV[3], ARGV[4], true, false
 -- include hand_off
 -- include revoked
 local held = holder('')
@@ -11,7 +11,9 @@ elseif not held then
 end
 leave(held)
 drop(held)
-hand_off('')
+if holder('') == false then -- others may have it as well
+    hand_off('')
+end
 local after = revoked(held)
 if after then
     call('PUBLISH', channel(held), 'B ' .. held .. ' ' .. after .. ' ' .. KEYS[1])

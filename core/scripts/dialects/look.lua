@@ -1,6 +1,6 @@
 -- look in a dialect: as look.lua, and writes nothing either.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 lease. ARGV: 1 name, 2 parameter of the dialect.
-local name, parameter, writes = ARGV[1], ARGV[2], false
+local name, parameter, writes, asks = ARGV[1], ARGV[2], false, false
 -- include begin
 -- include fences
 -- include say

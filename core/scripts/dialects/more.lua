@@ -1,6 +1,6 @@
 -- more in a dialect: another block of fences for the holder's local passes.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 lease. ARGV: 1 token, 2 ttl ms, 3 size of the block, 4 name, 5 parameter.
-local name, parameter, writes = ARGV[4], ARGV[5], true
+local name, parameter, writes, asks = ARGV[4], ARGV[5], true, false
 -- include begin
 -- include fences
 -- include say

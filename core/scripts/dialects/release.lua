@@ -1,6 +1,6 @@
 -- release in a dialect: give back, leave the queue or cancel. The next waiter of ours gets the lease, if it is not the others' turn.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 lease. ARGV: 1 token, 2 name, 3 parameter of the dialect.
-local name, parameter, writes = ARGV[2], ARGV[3], true
+local name, parameter, writes, asks = ARGV[2], ARGV[3], true, false
 -- include hand_off
 -- include turn
 local token = ARGV[1]
@@ -18,8 +18,8 @@ end
 leave(token)
 drop(token)
 if their_turn then
-    set_turn(-now - 250000)
+    leave_it_free()
 elseif turn ~= 0 then
-    call('HDEL', KEYS[3], 'turn')
+    tell('freed', now)
 end
 return 'FREE'

@@ -28,4 +28,5 @@ local function drop(token)
     local braces = string.find(KEYS[1], '{', 1, true)
     call('PUBLISH', 'redisson_lock__channel:' .. (braces and KEYS[1] or '{' .. KEYS[1] .. '}'), '0')
 end
+local reserves = true
 -- include hand

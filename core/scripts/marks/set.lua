@@ -1,29 +1,28 @@
 -- part of other scripts, in place of key.lua: the name is a member of a set while it is locked. KEYS: 5 lease. The functions:
 -- see marks/string.lua.
+local function is_out()
+    return typed('SISMEMBER', parameter, name) == 1
+end
 -- include lease
+
+local function take_out()
+    call('SREM', parameter, name)
+end
+
 local function holder(me)
-    local is_in = typed('SISMEMBER', parameter, name)
-    if is_in == nil then
+    if typed('SISMEMBER', parameter, name) == nil then
         return nil
     end
-    local first = sweep(function()
-        call('SREM', parameter, name)
-    end)
-    if first and is_in == 0 and writes then -- another one has taken it out, and may hold it next: it is over
-        call('DEL', KEYS[5])
-    elseif first then
-        return first
-    end
-    return call('SISMEMBER', parameter, name) == 1 and 'a member of ' .. parameter
+    return sweep(take_out) or is_out() and 'a member of ' .. parameter
 end
 
 local function take(token, ttl)
-    call('SADD', parameter, name)
     note(token, ttl, '')
+    call('SADD', parameter, name)
 end
 
 local function drop(token)
     call('HDEL', KEYS[5], token)
-    call('SREM', parameter, name)
+    take_out()
 end
 -- include hand

@@ -29,4 +29,6 @@ end
 local function drop(token)
     call('DEL', KEYS[1])
 end
+local reserves = true
+local reserves = true
 -- include hand

@@ -1,47 +1,123 @@
--- part of other scripts, in place of key.lua: a list of tokens: who pops one holds, and pushes it back. `grabbed` tells which
--- are out, since when. Who comes first makes them. KEYS: 1 lock, the list; 5 lease. The functions: see marks/string.lua.
--- include lease
+-- part of other scripts, in place of key.lua: a list of tokens: who pops one holds, and pushes it back. GRABBED tells which are
+-- out, since when. Who comes first makes them, and VERSION at the end. KEYS: 1 lock, the list; 5 lease. The functions: see
+-- marks/string.lua. An item is a number and when it was grabbed: what is out since another time somebody else has by now.
 local base = string.gsub(KEYS[1], ':AVAILABLE$', '')
-local grabbed = base .. ':GRABBED'
+local begun, grabbed, made = base .. ':EXISTS', base .. ':GRABBED', base .. ':VERSION'
+
+local function is_out(item)
+    local number, since = string.match(item, '^(.+) (.+)$')
+    return number and typed('HGET', grabbed, number) == since
+end
+-- include lease
 
 local function push(item)
-    call('HDEL', grabbed, item)
-    call('LPUSH', KEYS[1], item)
+    local number = string.match(item, '^(.+) ')
+    call('HDEL', grabbed, number)
+    call('LPUSH', KEYS[1], number)
+end
+
+-- The time goes on with each renewal: others give back what is out for too long.
+local function grab(token, ttl, number)
+    local since = string.format('%.6f', now / 1000000)
+    note(token, ttl, number .. ' ' .. since)
+    call('HSET', grabbed, number, since)
+end
+
+-- All but those that one of us holds, wherever the list has gone to.
+local function make_them()
+    local held = {}
+    for _, token in ipairs(typed('HKEYS', KEYS[5]) or {}) do
+        local till, item = parts_of(token)
+        local number, since = string.match(item or '', '^(.+) (.+)$')
+        held[number or ''] = till >= now and since or nil
+    end
+    call('DEL', KEYS[1], grabbed)
+    call('SET', begun, '1')
+    for i = 0, tonumber(parameter) - 1 do
+        local number = digits(i)
+        if held[number] then
+            call('HSET', grabbed, number, held[number])
+        else
+            call('RPUSH', KEYS[1], number)
+        end
+    end
+    call('SET', made, '1')
+end
+
+-- Who was about to make them has died, if this stays so for a second: an expiry lets the next one begin anew.
+local function is_being_made()
+    if call('EXISTS', KEYS[1], grabbed, made) > 0 then
+        return false
+    end
+    if writes and call('PTTL', begun) == -1 then
+        call('PEXPIRE', begun, '1000')
+    end
+    return true
 end
 
 local function holder(me)
-    local free = typed('LLEN', KEYS[1])
-    local out = typed('HLEN', grabbed)
-    if free == nil or out == nil or typed('GET', base .. ':EXISTS') == nil then
+    if typed('LLEN', KEYS[1]) == nil or typed('HLEN', grabbed) == nil or typed('GET', begun) == nil then
         return nil
+    end
+    local is_begun = call('EXISTS', begun) == 1
+    if asks and not is_begun then
+        make_them()
     end
     local first = sweep(push)
     if item_of(me) then
         return me
-    end
-    if not writes and not call('GET', base .. ':EXISTS') then
+    elseif call('LLEN', KEYS[1]) > 0 or not is_begun and not asks then
         return false
-    elseif writes and not call('GETSET', base .. ':EXISTS', '1') then
-        call('DEL', KEYS[1], grabbed)
-        for i = 0, tonumber(parameter) - 1 do
-            call('RPUSH', KEYS[1], digits(i))
-        end
-        call('SET', base .. ':VERSION', '1')
     end
-    return call('LLEN', KEYS[1]) == 0 and (first or 'taken')
+    return first or is_being_made() and 'about to be made' or 'taken'
+end
+
+local ends_in_lease = ends_in
+local function ends_in(held)
+    return is_ours(held) and ends_in_lease(held) or math.max(call('PTTL', begun), -1)
 end
 
 local function take(token, ttl)
-    local item = call('LPOP', KEYS[1])
-    call('HSET', grabbed, item, digits(math.floor(now / 1000000)))
-    note(token, ttl, item)
+    grab(token, ttl, call('LPOP', KEYS[1]))
 end
 
+local function give(from, to, ttl)
+    local number = string.match(item_of(from), '^(.+) ')
+    call('HDEL', KEYS[5], from)
+    grab(to, ttl, number)
+end
+
+local function keep(token, ttl)
+    local item, till = item_of(token)
+    if item then
+        grab(token, math.max(tonumber(ttl), (till - now) / 1000), string.match(item, '^(.+) '))
+    end
+end
+
+-- What is broken may be theirs: the first one that is out, or what is nowhere.
 local function drop(token)
-    local item = item_of(token) or call('HKEYS', grabbed)[1] -- the latter: broken, and theirs
+    local item = item_of(token)
     call('HDEL', KEYS[5], token)
     if item then
         push(item)
+        return
+    end
+    local out, there = call('HKEYS', grabbed), {}
+    for _, number in ipairs(call('LRANGE', KEYS[1], '0', '-1')) do
+        there[number] = true
+    end
+    for i = 0, tonumber(parameter) - 1 do
+        if #out > 0 then
+            push(out[1] .. ' ')
+            return
+        elseif not there[digits(i)] then
+            call('LPUSH', KEYS[1], digits(i))
+        end
     end
 end
 -- include hand
+
+local function is_all_ours()
+    local _, count = sweep(push)
+    return count == tonumber(parameter)
+end
