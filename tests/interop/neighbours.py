@@ -78,6 +78,12 @@ def remove_key(neighbour, redis, name):
     redis.delete(neighbour.key.format(name))
 
 
+def count_the_dead_one_back(neighbour, redis, name):
+    """DEL would take away what one who is just counting adds, and its DECR then counts below nothing."""
+    if int(redis.get(neighbour.key.format(name)) or 0) > 0:
+        redis.decr(neighbour.key.format(name))
+
+
 def remove_member(_neighbour, redis, name):
     redis.srem("locks", name)
 
@@ -92,7 +98,7 @@ def lay_tokens_out(neighbour, redis, name):
 RESTS = {"string": key_is_gone, "signal": key_is_gone, "setnx": key_is_gone, "hash": key_is_gone, "set": not_a_member,
          "counter": counts_nothing, "tokens": all_tokens_there}
 MENDS = {"string": remove_key, "signal": remove_key, "setnx": remove_key, "hash": remove_key, "set": remove_member,
-         "counter": remove_key, "tokens": lay_tokens_out}
+         "counter": count_the_dead_one_back, "tokens": lay_tokens_out}
 
 NONE, WAITER = frozenset(), frozenset({"waiter"})
 KNOWN = [
