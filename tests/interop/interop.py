@@ -15,10 +15,10 @@ sys.dont_write_bytecode = True
 from garbage import garbage
 from kill import kill
 from neighbours import BY_NAME, KNOWN, version
-from questions import Outcome, count, look, move, wake
+from questions import Outcome, count, look, move, turn, wake
 from stage import Gone, Stage
 
-QUESTIONS = {"count": count, "look": look, "move": move, "kill": kill, "wake": wake, "garbage": garbage}
+QUESTIONS = {"count": count, "look": look, "move": move, "kill": kill, "wake": wake, "turn": turn, "garbage": garbage}
 SKIPPED = 77
 
 
@@ -31,13 +31,14 @@ class Scale:
     seats: int         # locks whose holders and waiters are killed at the same time
     batons: int        # sections of each process
     judges_time: bool
+    turns: int         # of one of theirs beside all of ours
     side_by_side: int  # neighbours
     seed: int = 1
 
 
-QUICK = Scale(sections=240, crew=2, pages=8, kills=1, seats=2, batons=4, judges_time=False, side_by_side=4)
-USUAL = Scale(sections=1200, crew=4, pages=50, kills=8, seats=4, batons=25, judges_time=False, side_by_side=1)
-FULL = Scale(sections=10000, crew=4, pages=200, kills=100, seats=8, batons=100, judges_time=True, side_by_side=1)
+QUICK = Scale(sections=240, crew=2, pages=8, kills=1, seats=1, batons=4, judges_time=False, turns=1, side_by_side=6)
+USUAL = Scale(sections=1200, crew=4, pages=50, kills=8, seats=4, batons=25, judges_time=False, turns=1, side_by_side=1)
+FULL = Scale(sections=10000, crew=4, pages=200, kills=100, seats=8, batons=100, judges_time=True, turns=3, side_by_side=1)
 
 
 class Report:
@@ -119,7 +120,7 @@ def read_arguments():
 
 def main():
     arguments = read_arguments()
-    chosen = [BY_NAME[name] for name in arguments.neighbours] or KNOWN
+    chosen = [BY_NAME[name] for name in arguments.neighbours] or [neighbour for neighbour in KNOWN if neighbour.in_quick or not arguments.quick]
     if arguments.list:
         for neighbour in chosen:
             print(f"{neighbour.name:<17} {version(neighbour, arguments.node_path) or 'not installed here'}")

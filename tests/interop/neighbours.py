@@ -18,7 +18,8 @@ class Neighbour:
     package: str = ""             # npm's; "python3-redis"; "": a script of ours
     recipe: str = ""              # how a lock looks on the server; garbage.py knows what is wrong with which
     permits: int = 1
-    lease_ms: int = 300           # of locks whose holders are killed
+    in_quick: bool = True
+    lease_ms: int = 1000          # of locks whose holders are killed
     outlives: frozenset = field(default=frozenset({"holder", "waiter"})) # whose death of theirs the recipe gets over
 
     def line(self, url, name):
@@ -77,6 +78,12 @@ def remove_key(neighbour, redis, name):
     redis.delete(neighbour.key.format(name))
 
 
+def count_the_dead_one_back(neighbour, redis, name):
+    """DEL would take away what one who is just counting adds, and its DECR then counts below nothing."""
+    if int(redis.get(neighbour.key.format(name)) or 0) > 0:
+        redis.decr(neighbour.key.format(name))
+
+
 def remove_member(_neighbour, redis, name):
     redis.srem("locks", name)
 
@@ -91,7 +98,7 @@ def lay_tokens_out(neighbour, redis, name):
 RESTS = {"string": key_is_gone, "signal": key_is_gone, "setnx": key_is_gone, "hash": key_is_gone, "set": not_a_member,
          "counter": counts_nothing, "tokens": all_tokens_there}
 MENDS = {"string": remove_key, "signal": remove_key, "setnx": remove_key, "hash": remove_key, "set": remove_member,
-         "counter": remove_key, "tokens": lay_tokens_out}
+         "counter": count_the_dead_one_back, "tokens": lay_tokens_out}
 
 NONE, WAITER = frozenset(), frozenset({"waiter"})
 KNOWN = [
@@ -101,13 +108,12 @@ KNOWN = [
     Neighbour("redis-py", python("redis_py.py"), "{}", "redis-py", "python3-redis", "string"),
     Neighbour("node-redisson", node("node_redisson.js"), "{}", "redisson", "node-redisson", "hash"),
     Neighbour("redisson", python("redisson.py"), "{}", "redisson", recipe="hash"),
-    Neighbour("python-redis-lock", python("python_redis_lock.py"), "lock:{}", "python-redis-lock", recipe="signal",
-              lease_ms=1000),
+    Neighbour("python-redis-lock", python("python_redis_lock.py"), "lock:{}", "python-redis-lock", recipe="signal"),
     Neighbour("spring", python("spring.py"), "registry:{}", "spring:registry", recipe="string"),
     Neighbour("shedlock", python("strings.py", "shedlock"), "job-lock:default:{}", "shedlock", recipe="string"),
     Neighbour("rueidislock", python("strings.py", "rueidislock"), "rueidislock:0:{}", "rueidislock", recipe="string"),
-    Neighbour("redsync", python("strings.py", "redsync"), "{}", "redlock", recipe="string"),
-    Neighbour("redislock", python("strings.py", "redislock"), "{}", "redlock", recipe="string"),
+    Neighbour("redsync", python("strings.py", "redsync"), "{}", "redlock", recipe="string", in_quick=False),
+    Neighbour("redislock", python("strings.py", "redislock"), "{}", "redlock", recipe="string", in_quick=False),
     Neighbour("setnx", python("setnx.py"), "{}", "setnx", recipe="setnx"),
     Neighbour("set", python("named_set.py"), "{}", "set", recipe="set", outlives=WAITER),
     Neighbour("counter", python("counter.py"), "{}", "counter", recipe="counter", outlives=NONE),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Conformance script: the commands of python-redis-lock 4.0 (keys lock:NAME and lock-signal:NAME), not the package."""
+import time
 import uuid
 
 from actor import Lost, speak
@@ -22,12 +23,12 @@ class Lock:
 
     def take(self, wait_ms):
         """It waits for a signal at most as long as a lease, and for whole seconds; this one may wait for less."""
+        end = time.monotonic() + wait_ms / 1000
         while not self.redis.set(self.keys[0], self.token, nx=True, ex=self.expire):
-            if wait_ms <= 0:
+            left = end - time.monotonic()
+            if left <= 0:
                 return False
-            wait_s = min(self.expire, wait_ms / 1000)
-            self.redis.blpop(self.keys[1], timeout=wait_s)
-            wait_ms -= wait_s * 1000
+            self.redis.blpop(self.keys[1], timeout=min(self.expire, left))
         return True
 
     def give(self):

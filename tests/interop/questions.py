@@ -8,6 +8,7 @@ from stage import CREW, CREW_LEASE_MS
 PATIENCE_S = 300
 AWAY_US = 3000  # between two sections of a process: now and then nobody of ours waits, and others come in
 NEAR_MS = 2     # what is within this is no slower
+TURN_MS = 15000 # ten seconds of handing it on among us, a quarter of one that is left to theirs, and what the machine needs
 WOKEN_MS = 1000 # who is in no sooner was not woken, nor did it ask: its wait ran out
 
 
@@ -93,6 +94,27 @@ async def move(stage, scale):
         complaints.append("fences of ours do not rise over the move")
     return Outcome(f"{sections} sections in two deployments: {sections - counted} updates lost, {len(fences)} fences rise",
                    complaints, sections=sections, lost=sections - counted)
+
+
+async def turn(stage, scale):
+    """While processes of ours want nothing else than this lock, one of theirs gets it in bounded time."""
+    if stage.neighbour.permits > 1 or not scale.judges_time:
+        return None
+    crew = await stage.together(scale.crew, 1)
+    for number, actor in enumerate(crew[:-1]):
+        actor.say(f"count {10**9} 0 {scale.seed * 100 + number}")
+    waits, complaints = [], []
+    while len(waits) < scale.turns and not complaints:
+        answer = await crew[-1].ask(f"take {TURN_MS}", PATIENCE_S)
+        if answer.startswith("took"):
+            waits.append((int(answer.split()[2]) - int(answer.split()[1])) / 1e6)
+            await crew[-1].ask("give")
+        else:
+            complaints.append(f"not in after {TURN_MS} ms: {answer}")
+    sections = stage.redis.llen(f"interop:log:{CREW}")
+    await stage.start_anew()
+    return Outcome(f"one of theirs beside {scale.crew} of ours in {sections:,} sections: in after {max(waits, default=0):.0f} ms at most",
+                   complaints, worst_ms=max(waits, default=None))
 
 
 class HandOffs:

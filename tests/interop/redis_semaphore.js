@@ -10,7 +10,8 @@ speak(async ({path, name, leaseMs}) => {
     let mutex;
     return {
         take: (waitMs) => {
-            mutex = new Mutex(redis, name, {lockTimeout: leaseMs, acquireTimeout: Math.max(waitMs, 1), retryInterval: ASK_MS});
+            mutex = new Mutex(redis, name, {lockTimeout: leaseMs, acquireTimeout: Math.max(waitMs, 1), retryInterval: ASK_MS,
+                onLockLost: () => {}}); // or the process ends
             return mutex.tryAcquire();
         },
         give: () => mutex.release(),

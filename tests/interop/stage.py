@@ -18,6 +18,30 @@ class Gone(Exception):
     """A process ended, or did not answer."""
 
 
+class Stalls:
+    """How long this machine let one that wanted to run stand still: a process of ours can lose its lease by that, and be late."""
+
+    STEP_S = 0.02
+
+    def __init__(self):
+        self.seen, self.task = [], asyncio.ensure_future(self.watch())
+
+    async def watch(self):
+        before = time.monotonic()
+        while True:
+            await asyncio.sleep(self.STEP_S)
+            now = time.monotonic()
+            if now - before > 3 * self.STEP_S:
+                self.seen.append((now, now - before - self.STEP_S))
+            before = now
+
+    def worst_ms(self, since):
+        return 1000 * max([length for at, length in self.seen if at >= since], default=0)
+
+    def stop(self):
+        self.task.cancel()
+
+
 class Server:
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="holdfast-interop-", dir="/tmp")
