@@ -7,7 +7,7 @@ SPINS = 3  # at once, before it sleeps
 
 class Lock:
     def __init__(self, redis, name, _lease_ms, _permits):
-        self.redis, self.name = redis, name
+        self.redis, self.name, self.held = redis, name, False
 
     def counts_to_one(self):
         for _ in range(SPINS):
@@ -17,11 +17,13 @@ class Lock:
         return False
 
     def take(self, wait_ms):
-        return asking(self.counts_to_one, wait_ms)
+        self.held = asking(self.counts_to_one, wait_ms)
+        return self.held
 
     def give(self):
-        if self.redis.decr(self.name) < 0:
-            raise Lost("counted below nothing")
+        held, self.held = self.held, False
+        if not held or self.redis.decr(self.name) < 0:
+            raise Lost("not held, or counted below nothing")
 
 
 speak(Lock)

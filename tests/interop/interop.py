@@ -36,7 +36,7 @@ class Scale:
     seed: int = 1
 
 
-QUICK = Scale(sections=240, crew=2, pages=8, kills=1, seats=1, batons=4, judges_time=False, turns=1, side_by_side=6)
+QUICK = Scale(sections=240, crew=2, pages=8, kills=1, seats=1, batons=4, judges_time=False, turns=1, side_by_side=8)
 USUAL = Scale(sections=1200, crew=4, pages=50, kills=8, seats=4, batons=25, judges_time=False, turns=1, side_by_side=1)
 FULL = Scale(sections=10000, crew=4, pages=200, kills=100, seats=8, batons=100, judges_time=True, turns=3, side_by_side=1)
 

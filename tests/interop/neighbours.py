@@ -20,6 +20,7 @@ class Neighbour:
     permits: int = 1
     in_quick: bool = True
     lease_ms: int = 1000          # of locks whose holders are killed
+    crew_lease_ms: int = 10000    # of the others: longer than a machine stands still, as most of them renew nothing
     outlives: frozenset = field(default=frozenset({"holder", "waiter"})) # whose death of theirs the recipe gets over
 
     def line(self, url, name):
@@ -106,7 +107,8 @@ KNOWN = [
     Neighbour("redlock", node("redlock.js"), "{}", "redlock", "redlock", "string"),
     Neighbour("redis-semaphore", node("redis_semaphore.js"), "mutex:{}", "redis-semaphore", "redis-semaphore", "string"),
     Neighbour("redis-py", python("redis_py.py"), "{}", "redis-py", "python3-redis", "string"),
-    Neighbour("node-redisson", node("node_redisson.js"), "{}", "redisson", "node-redisson", "hash"),
+    Neighbour("node-redisson", node("node_redisson.js"), "{}", "redisson", "node-redisson", "hash",
+              crew_lease_ms=2000),  # it renews, and waits for so long when it has missed a message
     Neighbour("redisson", python("redisson.py"), "{}", "redisson", recipe="hash"),
     Neighbour("python-redis-lock", python("python_redis_lock.py"), "lock:{}", "python-redis-lock", recipe="signal"),
     Neighbour("spring", python("spring.py"), "registry:{}", "spring:registry", recipe="string"),

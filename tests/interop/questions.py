@@ -3,7 +3,7 @@
 import asyncio
 from math import ceil
 
-from stage import CREW, CREW_LEASE_MS
+from stage import CREW
 
 PATIENCE_S = 300
 AWAY_US = 3000  # between two sections of a process: now and then nobody of ours waits, and others come in
@@ -80,7 +80,8 @@ async def move(stage, scale):
         return None
     size, name, complaints = max(1, scale.crew // 2), "move", []
     each = ceil(scale.sections / (4 * size))
-    crews = {side: [await stage.actor(side, name, CREW_LEASE_MS) for _ in range(size)] for side in ("theirs", "moving", "moved")}
+    crews = {side: [await stage.actor(side, name, stage.neighbour.crew_lease_ms) for _ in range(size)]
+             for side in ("theirs", "moving", "moved")}
     for sides in (("theirs", "moving"), ("moving", "moved")):
         answers = await all_of(crews[sides[0]] + crews[sides[1]], lambda number: f"count {each} {AWAY_US} {scale.seed * 100 + number}")
         complaints += wrong(answers, "counted")

@@ -10,7 +10,7 @@ import time
 
 import redis
 
-CREW, CREW_LEASE_MS = "crew", 10000
+CREW = "crew"
 SETTLE_S = 20  # a process that is not ready by then never will be
 
 
@@ -133,7 +133,7 @@ class Stage:
         """So many of ours and so many of theirs, all with the lock CREW; those that are there already work again."""
         for side, count in (("ours", ours), ("theirs", theirs)):
             missing = count - len(self.crew[side])
-            self.crew[side] += await asyncio.gather(*(self.actor(side, CREW, CREW_LEASE_MS) for _ in range(missing)))
+            self.crew[side] += await asyncio.gather(*(self.actor(side, CREW, self.neighbour.crew_lease_ms) for _ in range(missing)))
         return self.crew["ours"][:ours] + self.crew["theirs"][:theirs]
 
     async def dismiss(self, actors):

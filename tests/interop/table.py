@@ -3,8 +3,8 @@
 import json
 import sys
 
-COUNT = "| neighbour | sections | lost | the side changed | next one in after a holder's death: ours, theirs | after a waiter's | garbage |"
-WAKE = "| neighbour | two of theirs | theirs to us | us to theirs |"
+COUNT = "| neighbour | sections | lost | the side changed | next one in after a holder's death: ours, theirs | after a waiter's | mended by hand | garbage |"
+WAKE = "| p50 / p99, ms | two of theirs | theirs to us | us to theirs |"
 
 
 def ms(value):
@@ -28,13 +28,13 @@ def main():
             lost = f"at most {count['most']} inside" if name.endswith("-3") else count["lost"]
             waiters = max(kill["ours_waiter_ms"], kill["theirs_waiter_ms"])
             print(f"| {name} | {count['sections']:,} | {lost} | {count['changes']:,} | "
-                  f"{ms(kill['ours_holder_ms'])} ms, {ms(kill['theirs_holder_ms'])} ms | {ms(waiters)} ms | "
+                  f"{ms(kill['ours_holder_ms'])}, {ms(kill['theirs_holder_ms']) if kill['theirs_holder_ms'] else 'shut'} ms | "
+                  f"{ms(waiters)} ms | {kill['mended']} | "
                   f"{garbage['met']} of {garbage['cases']} |")
     print("\n" + WAKE + "\n|" + " --- |" * WAKE.count(" | ") + " --- |")
     for name, found in by_name.items():
         if "wake" in found:
-            print(f"| {name} | " + " | ".join(pair(found["wake"], sides) for sides in ("theirs_theirs", "theirs_ours", "ours_theirs")) +
-                  " ms |")
+            print(f"| {name} | " + " | ".join(pair(found["wake"], sides) for sides in ("theirs_theirs", "theirs_ours", "ours_theirs")) + " |")
 
 
 main()
