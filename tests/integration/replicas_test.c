@@ -127,7 +127,7 @@ static void a_renewal_that_no_replica_has_does_not_count(void **state)
     struct hft_fleet *fleet = *state;
     hf_client *client = open_client(hft_server_url(fleet->server[0]), 1);
     hf_lease *lease;
-    assert_int_equal(hf_lock_acquire(client, "name", HF_LOCK(.lease_ms = 1500), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(client, "name", HF_LOCK(.lease_ms = 1500, .wait_ms = 15000), &lease, NULL), HF_OK);
     HFT_WHILE_RENEWED(client, 2, hf_lease_is_valid(lease));
     hft_server_freeze(fleet->server[1]);
     HFT_WHILE_RENEWED(client, 2, hf_lease_is_valid(lease)); /* one of two is enough */

@@ -30,5 +30,4 @@ local function drop(token)
     call('DEL', KEYS[1])
 end
 local reserves = true
-local reserves = true
 -- include hand

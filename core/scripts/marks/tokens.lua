@@ -44,13 +44,14 @@ local function make_them()
     call('SET', made, '1')
 end
 
--- Who was about to make them has died, if this stays so for a second: an expiry lets the next one begin anew.
+-- Who was about to make them has died, if this stays so for ten seconds: an expiry lets the next one begin anew. It is the others'
+-- own; they give it at once, and take it away when the tokens are there.
 local function is_being_made()
     if call('EXISTS', KEYS[1], grabbed, made) > 0 then
         return false
     end
     if writes and call('PTTL', begun) == -1 then
-        call('PEXPIRE', begun, '1000')
+        call('PEXPIRE', begun, '10000')
     end
     return true
 end
