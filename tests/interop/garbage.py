@@ -44,7 +44,7 @@ def seeded_with_text(redis, key, name):
 def let_time_pass(redis, _key, name):
     """What a waiter has begun to repair is over; if nobody has, it stays as it is."""
     if redis.pttl(f"SEMAPHORE:{name}:EXISTS") > 0:
-        redis.pexpire(f"SEMAPHORE:{name}:EXISTS", 1)
+        redis.delete(f"SEMAPHORE:{name}:EXISTS")
 
 
 def unseed(redis, key, name):
