@@ -62,6 +62,7 @@ static int print_acl(void)
     return puts(acl) >= 0 && fputs("# more, where it is so:\n"
                                    "#   hf_fetch:                              ~YOUR-KEYS*\n"
                                    "#   a key_template of your own:            ~IT\n"
+                                   "#   a dialect:                             docs/interop.md, Rights\n"
                                    "#   key events may be looked at, set:      +config|get +config|set\n"
                                    "#   no key events: client tracking:        +client|id +client|tracking +client|caching"
                                    " &__redis__:invalidate\n"

@@ -77,4 +77,31 @@ for right in $rights; do
     +*) echo "$used" | grep -qx "${right#+}" || wrong "nothing needs $right" ;;
     esac
 done
+
+# Dialects: what each needs beside those, as docs/interop.md names it.
+sed -n '/^## Rights/,/^## /s/^| `\([^`]*\)`[^|]*| `\([^`]*\)` |$/\1 \2/p' "$source/docs/interop.md" >"$FOLDER/dialects"
+[ "$(wc -l <"$FOLDER/dialects")" -ge 7 ] || wrong "docs/interop.md has no rights of dialects"
+while read -r dialect more; do
+    cli acl deluser web >/dev/null
+    # shellcheck disable=SC2086 # words on purpose
+    [ "$(cli $rights $more)" = OK ] || wrong "the server does not take: $more"
+    cli flushall >/dev/null
+    cli config resetstat >/dev/null
+    cli acl log reset >/dev/null
+    HOLDFAST_URL="unix://web:secret@$REDIS_SOCKET?dialect=$dialect"
+    rm -f "$FOLDER/up"
+    holdfast run d -- true </dev/null || wrong "$dialect: it cannot be had"
+    holdfast run d -- sh -c 'echo >"$FOLDER/up"; exec sleep 1000' 2>/dev/null </dev/null &
+    until [ -e "$FOLDER/up" ]; do sleep 0.02; done
+    holdfast break --force d </dev/null || wrong "$dialect: it cannot be broken"
+    wait
+    not_refused 'config|get'
+    used=$(cli info commandstats | sed -n 's/^cmdstat_\([^:]*\):.*/\1/p')
+    for right in $more; do
+        case $right in
+        +lrange | +smismember) ;; # of a token that is lost, of a set that others change
+        +*) echo "$used" | grep -qx "${right#+}" || wrong "$dialect: nothing needs $right" ;;
+        esac
+    done
+done <"$FOLDER/dialects"
 exit $status
