@@ -164,6 +164,8 @@ void sim_tokens_begin(void);
 int sim_asker(bool shares);
 /* The queue's key, the readers' key of a lock. */
 void sim_tokens_key(char *out, size_t room, const char *kind, int lock);
+const char *sim_tokens_value(int lock); /* of its key; NULL: there is none */
+bool sim_tokens_has_end(const char *token, int lock); /* it stands in the readers' key */
 bool sim_tokens_reads(const char *token, int lock); /* the server has it among the readers that have the lock */
 /* The value of the lock's key; of readers the token of one, whose process is dead if such a one is there. NULL: none. */
 const char *sim_tokens_holder(int lock);

@@ -68,67 +68,6 @@ void sim_tokens_begin(void)
     }
 }
 
-void sim_tokens_key(char *out, size_t room, const char *kind, int lock)
-{
-    (void)snprintf(out, room, "hf:%s:{n%d}:hf:{n%d}", kind, lock, lock);
-}
-
-/* Server us; NAN: it is none of the readers. */
-static double end_of(const char *token, int lock)
-{
-    char key[64];
-    sim_tokens_key(key, sizeof key, "held", lock);
-    return sim_keyspace_score(&sim_server->keys, key, token);
-}
-
-static bool has_end(const char *token, int lock)
-{
-    return !isnan(end_of(token, lock));
-}
-
-static const char *value_of(int lock)
-{
-    char key[32];
-    (void)snprintf(key, sizeof key, "hf:{n%d}", lock);
-    return sim_keyspace_string(&sim_server->keys, key);
-}
-
-bool sim_tokens_reads(const char *token, int lock)
-{
-    const char *there = value_of(lock);
-    return there != NULL && strcmp(there, SHARED) == 0 && end_of(token, lock) >= (double)sim_server->keys.now_us;
-}
-
-struct readers {
-    int lock;
-    char token[160];
-    int owner; /* 0: none of them is looked at yet */
-};
-
-static void look_at_reader(void *arg, const char *token)
-{
-    struct readers *readers = arg;
-    int owner = sim_tokens_reads(token, readers->lock) ? sim_watch_owner(token) : 0;
-    if (owner == 0 || (readers->owner != 0 && (owner <= SIM_PROCESSES || readers->owner > SIM_PROCESSES)))
-        return;
-    readers->owner = owner;
-    (void)snprintf(readers->token, sizeof readers->token, "%s", token);
-}
-
-const char *sim_tokens_holder(int lock)
-{
-    static struct readers readers;
-    char key[64];
-    const char *there = value_of(lock);
-    if (there == NULL || strcmp(there, SHARED) != 0)
-        return there;
-    readers = (struct readers){.lock = lock};
-    (void)snprintf(readers.token, sizeof readers.token, "%s", SHARED);
-    sim_tokens_key(key, sizeof key, "held", lock);
-    sim_keyspace_members(&sim_server->keys, key, look_at_reader, &readers);
-    return readers.token;
-}
-
 int sim_asker(bool shares)
 {
     return sim.self->id + (shares ? SIM_PROCESSES + 1 : 0);
@@ -252,13 +191,15 @@ static int64_t fence_counter(void)
 }
 
 /* The command that gives it the key also moves the counter, before or after. */
-static void note_given(uint64_t arrival)
+static void note_given(uint64_t arrival, int64_t from)
 {
     struct given *given = arrivals[arrival].given;
     int *count = &arrivals[arrival].given_count;
+    if (*count > 0 && given[*count - 1].at == sim.now)
+        return;
     if (*count == GIVEN_MOST)
         memmove(given, given + 1, (size_t)--*count * sizeof *given);
-    given[(*count)++] = (struct given){.at = sim.now, .from = fence_counter(), .to = INT64_MAX - HFI_FENCE_BLOCK,
+    given[(*count)++] = (struct given){.at = sim.now, .from = from, .to = INT64_MAX - HFI_FENCE_BLOCK,
                                        .reign = sim_server->host->reign};
     gave = true;
 }
@@ -276,7 +217,7 @@ static void owns(uint64_t arrival)
 {
     arrivals[arrival].owned_at = sim.now;
     if (sim_server->host != NULL)
-        note_given(arrival);
+        note_given(arrival, fence_counter());
     if (arrivals[arrival].owned_first < 0)
         arrivals[arrival].owned_first = sim.now;
 }
@@ -456,8 +397,8 @@ void sim_tokens_look_anew(void)
         sim_tokens_key(queue.key, sizeof queue.key, "queue", lock);
         for (int i = 0; i < arrival_count; i++)
             if (arrivals[i].name == lock)
-                arrivals[i].reads = has_end(arrivals[i].token, lock);
-        const char *there = value_of(lock);
+                arrivals[i].reads = sim_tokens_has_end(arrivals[i].token, lock);
+        const char *there = sim_tokens_value(lock);
         bool is_token = there != NULL && strncmp(there, "hf1:", 4) == 0 && strcmp(there, SHARED) != 0;
         keys[lock].holder = is_token ? (int64_t)arrival_of(there, lock) : -1;
         keys[lock].ended_by_itself = true;
@@ -534,8 +475,20 @@ void sim_script_over(void)
     let_in_count = stood_count = 0;
 }
 
+/* Who has the key asks for it, or for more fences: the key may be another server's gift, these are this one's. */
+static void note_another_block(const char *script, const struct sim_words *words)
+{
+    bool gives = strncmp(script, "acquire", 7) == 0 || strcmp(script, "more") == 0;
+    int name = gives && sim_server->host != NULL ? name_of(words->text[3]) : -1;
+    const char *held = name < 0 ? NULL : sim_keyspace_string(&sim_server->keys, words->text[3]);
+    const char *token = words->text[3 + atoi(words->text[2])];
+    if (held != NULL && strcmp(held, token) == 0)
+        note_given(arrival_of(token, name), fence_counter() - 16 * HFI_FENCE_BLOCK);
+}
+
 void sim_script_ran(const char *script, const struct sim_words *words)
 {
+    note_another_block(script, words);
     if (strcmp(script, "forget") != 0 || words->count <= 7)
         return;
     int page = number_behind("page", words->text[7]);
