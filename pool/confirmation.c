@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* confirmation.c - see confirmation.h. */
 #include "pool/confirmation.h"
+#include "base/clock.h"
 
 #include <hiredis/hiredis.h>
 #include <stdbool.h>
@@ -65,4 +66,10 @@ int hfi_confirmation_missing(const struct redisReply *role, int64_t offset, cons
         missing += !has_it;
     }
     return missing;
+}
+
+int64_t hfi_confirmation_until_ns(int64_t now_ns, int64_t first_ns, int64_t command_ms, int64_t replicas_ms)
+{
+    int64_t its_ns = hfi_after_ms(now_ns, command_ms + replicas_ms), of_call_ns = hfi_after_ms(first_ns, 3 * replicas_ms);
+    return its_ns < of_call_ns ? its_ns : of_call_ns;
 }

@@ -31,4 +31,8 @@ int64_t hfi_confirmation_offset(const struct redisReply *role);
 /* How many of `replicas` the primary does not know to have come as far as `offset`. */
 int hfi_confirmation_missing(const struct redisReply *role, int64_t offset, const struct hfi_replicas *replicas);
 
+/* When a confirmation has to be there of which the first command waits until first_ns: a call that waits for its command and for
+ * replicas waits no longer than for the one, and for the other three times. */
+int64_t hfi_confirmation_until_ns(int64_t now_ns, int64_t first_ns, int64_t command_ms, int64_t replicas_ms);
+
 #endif

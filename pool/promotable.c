@@ -53,14 +53,14 @@ bool hfi_promotable_read(const struct redisReply *reply, struct hfi_said_replica
 }
 
 void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former, const struct hfi_named_host *primary,
-                          const struct hfi_said_replicas *const *said, int count, int64_t now_ns)
+                          const struct hfi_said_replicas *const *said, int count, int known, int64_t now_ns)
 {
     int heard = 0;
     for (int i = 0; i < count; i++)
         heard += said[i] != NULL && said[i]->asked_ns != 0 && now_ns - said[i]->asked_ns < RECENT_NS;
     promotable->primary = *primary;
     promotable->former = *former;
-    if (2 * heard <= count)
+    if (2 * heard <= known)
         promotable->former.port = 0;
     promotable->needed.count = 0; /* until it is known who follows the new one */
     promotable->needed.until_ns = HFI_NEVER;
@@ -118,7 +118,7 @@ static bool is_voted_out(const struct hfi_said_replicas *const *said, int count,
 
 /* Whoever does not reach the sentinels would not learn that it follows by now, and may be promoted again. One that still names
  * it as the primary cannot choose it. */
-static bool would_be_seen(const struct hfi_said_replicas *const *said, int count, int64_t now_ns, int64_t *until_ns)
+static bool would_be_seen(const struct hfi_said_replicas *const *said, int count, int known, int64_t now_ns, int64_t *until_ns)
 {
     int64_t asked_ns[HFI_SENTINELS_MOST];
     int answers = 0;
@@ -127,7 +127,7 @@ static bool would_be_seen(const struct hfi_said_replicas *const *said, int count
         if (is_fresh(one_ns, now_ns))
             answers = add_vote(asked_ns, answers, one_ns);
     }
-    return is_majority(asked_ns, answers, count, until_ns);
+    return is_majority(asked_ns, answers, known, until_ns);
 }
 
 static bool is_seen_to_follow(const struct hfi_said_replicas *const *said, int count, const struct hfi_named_host *at)
@@ -158,7 +158,7 @@ static bool is_left_out(struct hfi_promotable *promotable, const struct hfi_said
         is_former = false; /* from now on it is one like the others */
         promotable->former.port = 0;
     }
-    bool is_out = (is_former && would_be_seen(said, count, now_ns, &its_until_ns)) ||
+    bool is_out = (is_former && would_be_seen(said, count, known, now_ns, &its_until_ns)) ||
                   is_voted_out(said, count, known, at, now_ns, &its_until_ns);
     if (its_until_ns < *until_ns)
         *until_ns = its_until_ns;
@@ -184,7 +184,7 @@ bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_sa
                 needed.list[needed.count++] = *at;
         }
     }
-    if (overflows || 2 * lists <= count) /* who is not listed could be promoted: nothing is confirmed */
+    if (overflows || 2 * lists <= known) /* who is not listed could be promoted: nothing is confirmed */
         needed.count = 0;
     bool same = needed.count == promotable->needed.count && needed.until_ns == promotable->needed.until_ns;
     for (int i = 0; same && i < needed.count; i++)

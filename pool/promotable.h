@@ -27,16 +27,16 @@ struct hfi_promotable { /* initially zeroed, but for needed.until_ns */
     struct hfi_replicas needed;
 };
 
-/* `said`: until now, of the former primary's. Who has not heard of that one from more than half of them a moment ago may have missed
+/* `said`: until now, of the former primary's. Who has not heard of that one from more than half of all a moment ago may have missed
  * that it has followed meanwhile, and is the primary again: then it is one like the others. */
 void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former, const struct hfi_named_host *primary,
-                          const struct hfi_said_replicas *const *said, int count, int64_t now_ns);
+                          const struct hfi_said_replicas *const *said, int count, int known, int64_t now_ns);
 /* `said`: what each of `count` sentinels that are asked has said of the primary's replicas, NULL for nothing; `known`: how many
  * sentinels there are. True: `needed` has changed. All that any of them lists are needed, but for the former primary until it
- * follows, as long as more than half of those that are asked have answered within half a second and none has shown that it does;
+ * follows, as long as more than half of all have answered within half a second and none has shown that it does;
  * and for those that none of the sentinels who answered within half a second would choose and more than half of all would not.
- * Both end half a second after they were asked: until_ns. Nobody is needed, so nothing confirmed, before more than half of those
- * that are asked have said what replicas there are: that one does not list a replica is no reason to leave it out. */
+ * Both end half a second after they were asked: until_ns. Nobody is needed, so nothing confirmed, before more than half of
+ * all have said what replicas there are: that one does not list a replica is no reason to leave it out. */
 bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_said_replicas *const *said, int count, int known,
                           int64_t now_ns);
 

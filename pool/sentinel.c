@@ -73,12 +73,16 @@ enum hfi_sentinel_answer hfi_sentinel_read_master(const struct redisReply *reply
     return HFI_SENTINEL_SAYS;
 }
 
-int hfi_sentinel_read_others(const struct redisReply *reply, struct hfi_named_host *hosts, int most)
+int hfi_sentinel_read_others(const struct redisReply *reply, struct hfi_other_sentinel *others, int most)
 {
-    int count = 0;
-    for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements && count < most; i++)
-        if (reply->element[i]->type == REDIS_REPLY_ARRAY && hfi_sentinel_read_host(reply->element[i], &hosts[count]))
-            count++;
+    int count = reply->type == REDIS_REPLY_ARRAY ? 0 : -1;
+    for (size_t i = 0; count >= 0 && i < reply->elements && count < most; i++) {
+        const struct redisReply *one = reply->element[i];
+        if (one->type != REDIS_REPLY_ARRAY || !hfi_sentinel_read_host(one, &others[count].at))
+            continue;
+        const char *id = hfi_sentinel_field(one, "runid");
+        (void)snprintf(others[count++].id, sizeof others[0].id, "%s", id != NULL ? id : "");
+    }
     return count;
 }
 
@@ -120,6 +124,23 @@ bool hfi_council_counts(const struct hfi_council *council, int which)
         is_listed = is_listed || (names && (council->of[i].lists >> which & 1) != 0);
     }
     return is_listed;
+}
+
+int hfi_council_known(struct hfi_council *council)
+{
+    int named = 0, answering = 0, most = 0;
+    for (int i = 0; i < council->count; i++) {
+        named += !council->of[i].is_found;
+        if (council->of[i].testimony != HFI_TESTIMONY_NAMED || !hfi_council_counts(council, i))
+            continue;
+        answering++;
+        most = council->of[i].says.sentinels > most ? council->of[i].says.sentinels : most;
+    }
+    int limit = council->known > HFI_SENTINELS_MOST ? council->count : council->known; /* more than can be asked is nonsense mostly */
+    if (most > council->known || 2 * answering > limit)
+        council->known = most;
+    council->known = named > council->known ? named : council->known;
+    return council->known;
 }
 
 static int count(const struct hfi_council *council, enum hfi_testimony what)

@@ -22,6 +22,11 @@ struct hfi_sentinel_says { /* of the service */
     int sentinels; /* how many there are, with the one that says it */
 };
 
+struct hfi_other_sentinel {
+    struct hfi_named_host at;
+    char id[48]; /* "": not told */
+};
+
 enum hfi_sentinel_answer { HFI_SENTINEL_SAYS, HFI_SENTINEL_KNOWS_IT_NOT, HFI_SENTINEL_MAKES_NO_SENSE };
 
 /* The value behind `name` in a list of names and values; NULL: it is not there. */
@@ -30,8 +35,8 @@ bool hfi_sentinel_read_host(const struct redisReply *pairs, struct hfi_named_hos
 bool hfi_sentinel_is_same(const struct hfi_named_host *a, const struct hfi_named_host *b);
 /* Of SENTINEL MASTER. */
 enum hfi_sentinel_answer hfi_sentinel_read_master(const struct redisReply *reply, struct hfi_sentinel_says *says);
-/* Of SENTINEL SENTINELS: where the others are. Returns how many were written to `hosts`, of `most`. */
-int hfi_sentinel_read_others(const struct redisReply *reply, struct hfi_named_host *hosts, int most);
+/* Of SENTINEL SENTINELS: where the others are. Returns how many were written to `others`, of `most`; -1: it makes no sense. */
+int hfi_sentinel_read_others(const struct redisReply *reply, struct hfi_other_sentinel *others, int most);
 /* Of a message on +switch-master: is it about this service? */
 bool hfi_sentinel_is_about(const char *message, size_t size, const char *service);
 
@@ -48,6 +53,7 @@ struct hfi_council { /* initially zeroed, but for the count */
         char id[48];    /* its own word; "": not told */
         uint32_t lists; /* a bit for each of the others that it lists */
     } of[HFI_SENTINELS_MOST];
+    int known; /* hfi_council_known */
     int64_t first_ns; /* of the first answer that named a primary; 0: none yet */
     bool has_decided;
     struct hfi_sentinel_says decided;
@@ -66,6 +72,9 @@ void hfi_council_note(struct hfi_council *council, int which, enum hfi_testimony
 /* False: it is silent, and a found one that no answering one lists any more, or the same as an answering one of another
  * address; or it is the same as one before it. So nobody counts twice, and nobody for ever. */
 bool hfi_council_counts(const struct hfi_council *council, int which);
+/* How many sentinels there are: those of the URI at least, and as many as any of them has said; fewer again only when more than
+ * half of so many say so. So one that has forgotten the others is no majority. */
+int hfi_council_known(struct hfi_council *council);
 /* At first the newest of what all of them say, or of what was said within 100 ms of the first answer: one that was cut off
  * names an old primary for long. Later whatever is newer, at once; and what all of them agree on, older or not: somebody
  * has configured them anew. One that falls silent changes nothing. */

@@ -71,6 +71,8 @@ void hfi_by_sentinels_report(struct by_sentinels *all)
         report.sentinels += counts;
         report.answering += counts && all->council.of[i].testimony == HFI_TESTIMONY_NAMED;
     }
+    int known = hfi_council_known(&all->council);
+    report.sentinels = known > report.sentinels ? known : report.sentinels;
     if (all->council.has_decided)
         report.primary = decided->primary;
     report.clocks = all->clocks_said;
@@ -86,21 +88,16 @@ static void tell_needed(struct by_sentinels *all)
     all->is_untold = hfi_by_sentinels_all_confirm(all) && !all->ops.needed(all->ops.self, &all->promotable.needed);
 }
 
-/* Of those that count, NULL for one that has said nothing or has no vote; returns how many they are. *known: there are at least so
- * many. */
-static int what_they_say(const struct by_sentinels *all, const struct hfi_said_replicas **said, int *known)
+/* Of those that count and have a vote; returns how many have said something. */
+static int what_they_say(const struct by_sentinels *all, const struct hfi_said_replicas **said)
 {
     const struct hfi_council *council = &all->council;
     int count = 0;
-    *known = 0;
     for (int i = 0; i < all->count; i++) {
         bool may_vote = !council->of[i].is_found || council->of[i].id[0] != 0;
-        if (hfi_council_counts(council, i))
-            said[count++] = may_vote && all->list[i].has_said ? all->list[i].said : NULL;
-        if (council->of[i].testimony == HFI_TESTIMONY_NAMED && council->of[i].says.sentinels > *known)
-            *known = council->of[i].says.sentinels;
+        if (may_vote && all->list[i].has_said && hfi_council_counts(council, i))
+            said[count++] = all->list[i].said;
     }
-    *known = count > *known ? count : *known;
     return count;
 }
 
@@ -108,9 +105,9 @@ static int what_they_say(const struct by_sentinels *all, const struct hfi_said_r
 static void forget_replicas(struct by_sentinels *all, const struct hfi_named_host *former, int64_t now_ns)
 {
     const struct hfi_said_replicas *said[HFI_SENTINELS_MOST];
-    int known, count = what_they_say(all, said, &known);
+    int count = what_they_say(all, said), known = hfi_council_known(&all->council);
     all->moved_ns = now_ns;
-    hfi_promotable_moved(&all->promotable, former, &all->council.decided.primary, said, count, now_ns);
+    hfi_promotable_moved(&all->promotable, former, &all->council.decided.primary, said, count, known, now_ns);
     for (int i = 0; i < all->count; i++)
         all->list[i].has_said = false;
     tell_needed(all);
@@ -119,7 +116,7 @@ static void forget_replicas(struct by_sentinels *all, const struct hfi_named_hos
 static void judge_replicas(struct by_sentinels *all, int64_t now_ns)
 {
     const struct hfi_said_replicas *said[HFI_SENTINELS_MOST];
-    int known, count = what_they_say(all, said, &known);
+    int count = what_they_say(all, said), known = hfi_council_known(&all->council);
     if (hfi_promotable_judge(&all->promotable, said, count, known, now_ns) || all->is_untold)
         tell_needed(all);
 }
@@ -152,10 +149,12 @@ static void told_id(struct hfi_command *command)
         (void)snprintf(one->all->council.of[one->index].id, sizeof one->all->council.of[0].id, "%s", command->reply->str);
 }
 
-static int find(const struct by_sentinels *all, const struct hfi_named_host *at)
+/* At this address, or the same one at another: what they announce need not be what the URI names. */
+static int find(const struct by_sentinels *all, const struct hfi_other_sentinel *other)
 {
     int i = all->count - 1;
-    while (i >= 0 && (all->list[i].endpoint.port != at->port || strcmp(all->list[i].endpoint.host, at->host) != 0))
+    while (i >= 0 && (all->list[i].endpoint.port != other->at.port || strcmp(all->list[i].endpoint.host, other->at.host) != 0) &&
+           (other->id[0] == 0 || strcmp(all->council.of[i].id, other->id) != 0 || all->council.of[i].testimony != HFI_TESTIMONY_NAMED))
         i--;
     return i;
 }
@@ -164,19 +163,18 @@ static void listed_others(struct hfi_command *command)
 {
     struct sentinel *one = command->self;
     struct by_sentinels *all = one->all;
-    struct hfi_named_host others[HFI_SENTINELS_MOST];
-    bool is_answered = command->outcome == HFI_ANSWERED;
-    int count = is_answered ? hfi_sentinel_read_others(command->reply, others, HFI_SENTINELS_MOST) : 0;
-    uint32_t *lists = &all->council.of[one->index].lists;
-    *lists = 0;
-    one->listed = is_answered ? one->listed : 0;
+    struct hfi_other_sentinel others[HFI_SENTINELS_MOST];
+    int count = command->outcome == HFI_ANSWERED ? hfi_sentinel_read_others(command->reply, others, HFI_SENTINELS_MOST) : -1;
+    uint32_t lists = 0;
     for (int i = 0; i < count; i++) {
         int at = find(all, &others[i]);
-        if (at < 0 && (at = hfi_by_sentinels_add(all, others[i].host, others[i].port)) >= 0)
+        if (at < 0 && (at = hfi_by_sentinels_add(all, others[i].at.host, others[i].at.port)) >= 0)
             all->council.of[at].is_found = true;
         if (at >= 0)
-            *lists |= UINT32_C(1) << at;
+            lists |= UINT32_C(1) << at;
     }
+    if (count >= 0)
+        all->council.of[one->index].lists = lists;
     hfi_by_sentinels_report(all);
 }
 
@@ -235,8 +233,11 @@ static void answered(struct hfi_command *command)
     else
         hfi_council_note(&all->council, one->index,
                           answer == HFI_SENTINEL_KNOWS_IT_NOT ? HFI_TESTIMONY_NO_SUCH : HFI_TESTIMONY_SILENT);
-    if (answer == HFI_SENTINEL_SAYS && says.sentinels != one->listed)
-        one->listed = list(one, "SENTINELS", listed_others, now_ns) ? says.sentinels : 0;
+    bool is_old = one->listed_ns == 0 || now_ns - one->listed_ns > IDLE_NS; /* it may have moved, and be as many */
+    if (answer == HFI_SENTINEL_SAYS && (says.sentinels != one->listed || is_old) && list(one, "SENTINELS", listed_others, now_ns)) {
+        one->listed = says.sentinels;
+        one->listed_ns = now_ns;
+    }
     one->has_told = one->has_told && answer == HFI_SENTINEL_SAYS; /* another one may come back at this address */
     hfi_lane_flush(one->lane);
     judge(all, now_ns);

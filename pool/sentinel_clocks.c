@@ -40,8 +40,9 @@ static void judge(struct by_sentinels *all)
 void hfi_by_sentinels_watch_clocks(struct by_sentinels *all, int64_t now_ns, struct hfi_poll_set *set)
 {
     const struct hfi_topology_ops ops = hfi_by_sentinels_ops(all);
-    bool is_due = atomic_load(&all->wants_clocks) || now_ns >= all->clocks_ns;
-    if (is_due && all->clocks.count == 0 && all->promotable.needed.count > 0)
+    bool is_wanted = atomic_load(&all->wants_clocks) && all->council.has_decided;
+    bool is_due = now_ns >= all->clocks_ns && all->promotable.needed.count > 0;
+    if ((is_wanted || is_due) && all->clocks.count == 0)
         begin(all, now_ns);
     if (all->clocks.count > 0 && hfi_clocks_step(&all->clocks, &ops, now_ns, set))
         judge(all);

@@ -92,13 +92,13 @@ static void rate(struct hfi_topology *topology, const struct hfi_address *addres
 static bool report(struct hfi_topology *topology, bool asks_clocks, struct hfi_topology_report *report)
 {
     struct by_sentinels *all = all_of(topology);
-    if (asks_clocks) {
-        atomic_store(&all->wants_clocks, true);
-        hfi_listener_kick(all->listener);
-    }
     hfi_mutex_lock(&all->mutex);
     *report = all->report;
     hfi_mutex_unlock(&all->mutex);
+    if (asks_clocks) { /* behind the copy, whose round is then the one before */
+        atomic_store(&all->wants_clocks, true);
+        hfi_listener_kick(all->listener);
+    }
     return true;
 }
 

@@ -20,7 +20,8 @@ struct sentinel {
     struct hfi_lane *lane;
     struct hfi_subscribers *subscribers;
     bool has_told;    /* its id, or that it has none for us */
-    int listed;       /* so many were there when it was asked for the others; 0: it was not */
+    int listed;        /* so many were there when it was asked for the others; 0: it was not */
+    int64_t listed_ns; /* and when */
     bool is_asked;    /* an answer is owed */
     int64_t asked_ns; /* when it was asked last; 0: never, or it is to be asked now */
     struct hfi_said_replicas *said;

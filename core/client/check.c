@@ -226,11 +226,13 @@ static void check_clocks(struct check *check, int round)
     int64_t now = hfi_now(client->clock), until = hfi_after_ms(now, ROUND_MS);
     for (; hfi_pool_report(client->pool, false, &report) && clocks->round == round && now < until; now = hfi_now(client->clock))
         pause_for(now);
-    bool is_fine = clocks->answered > 0 && clocks->answered == clocks->servers && clocks->round != round;
-    if (clocks->apart_ms > client->mutex_rules.guard_ms / 2)
+    bool is_fine = clocks->answered == clocks->servers;
+    if (clocks->round == round)
+        find(check, HF_LOG_WARNING, "is one of them silent? each is waited for", "the clocks of the servers are not compared yet");
+    else if (clocks->apart_ms > client->mutex_rules.guard_ms / 2)
         find(check, HF_LOG_WARNING, "set both by NTP", HFI_CLOCKS_APART, clocks->ahead.host, clocks->ahead.port, clocks->apart_ms,
              clocks->behind.host, clocks->behind.port);
-    else
+    else if (clocks->servers > 1)
         find(check, is_fine ? HF_LOG_INFO : HF_LOG_WARNING, is_fine ? "" : "can all be reached from here? ACL SETUSER <user> +time",
              "the clocks of %d of %d servers agree", clocks->answered, clocks->servers);
 }

@@ -87,7 +87,8 @@ static void forget_replicas(struct sim_topology *all, const struct hfi_named_hos
     const struct hfi_said_replicas *said[SIM_SENTINELS_COUNT];
     what_they_say(all, said);
     all->moved_ns = now_here();
-    hfi_promotable_moved(&all->promotable, former, &all->council.decided.primary, said, SIM_SENTINELS_COUNT, all->moved_ns);
+    hfi_promotable_moved(&all->promotable, former, &all->council.decided.primary, said, SIM_SENTINELS_COUNT, SIM_SENTINELS_COUNT,
+                         all->moved_ns);
     memset(all->has_said, 0, sizeof all->has_said);
     tell_needed(all);
 }

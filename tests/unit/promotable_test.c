@@ -111,7 +111,7 @@ static void move(struct council *council, const char *former)
     const struct hfi_named_host primary = {"p", 6379};
     struct hfi_named_host before = {.port = 6379};
     (void)snprintf(before.host, sizeof before.host, "%s", former);
-    hfi_promotable_moved(&council->promotable, &before, &primary, said, 3, council->now_ns);
+    hfi_promotable_moved(&council->promotable, &before, &primary, said, 3, 3, council->now_ns);
 }
 
 /* The hosts that are needed, one after the other. */
@@ -263,7 +263,22 @@ static void a_former_primary_is_left_out_only_while_most_sentinels_answer(void *
     council.said[1].asked_ns = council.now_ns; /* until they are heard again */
     assert_true(judge(&council));
     assert_string_equal(needed(&council), "b");
-    assert_false(judge_of(&council, 7)); /* the URI need not name all that there are */
+    assert_true(judge_of(&council, 7)); /* the URI need not name all that there are: three are no majority then */
+    assert_string_equal(needed(&council), "");
+}
+
+/* The others are not found, but the one that is heard says that there are three. */
+static void one_of_three_is_no_majority(void **state)
+{
+    struct council council = council_at(NOW);
+    const struct hfi_said_replicas *said[1] = {&council.said[0]};
+    (void)state;
+    list(&council, 0, "a", true, true);
+    list(&council, 0, "b", false, true);
+    (void)hfi_promotable_judge(&council.promotable, said, 1, 3, NOW);
+    assert_int_equal(council.promotable.needed.count, 0);
+    (void)hfi_promotable_judge(&council.promotable, said, 1, 1, NOW);
+    assert_int_equal(council.promotable.needed.count, 1);
 }
 
 static void too_many_to_know_means_nobody(void **state)
@@ -349,6 +364,7 @@ int main(void)
         cmocka_unit_test(a_former_primary_that_was_not_heard_of_lately_is_needed),
         cmocka_unit_test(sentinels_that_are_late_say_who_else_there_is),
         cmocka_unit_test(a_former_primary_is_left_out_only_while_most_sentinels_answer),
+        cmocka_unit_test(one_of_three_is_no_majority),
         cmocka_unit_test(too_many_to_know_means_nobody),
         cmocka_unit_test(wait_says_how_many_lack_it),
         cmocka_unit_test(after_a_wait_in_vain_all_that_are_connected_are_waited_for),

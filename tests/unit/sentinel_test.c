@@ -60,17 +60,19 @@ static void what_makes_no_sense_is_no_answer(void **state)
 
 static void the_others_are_read(void **state)
 {
-    struct hfi_named_host hosts[2];
+    struct hfi_other_sentinel others[2];
     redisReply *reply = hft_reply("*3\r\n*4\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$1\r\n1\r\n:7\r\n"
-                              "*4\r\n$2\r\nip\r\n$1\r\nb\r\n$4\r\nport\r\n$1\r\n2\r\n");
+                              "*6\r\n$2\r\nip\r\n$1\r\nb\r\n$4\r\nport\r\n$1\r\n2\r\n$5\r\nrunid\r\n$3\r\nabc\r\n");
     (void)state;
-    assert_int_equal(hfi_sentinel_read_others(reply, hosts, 2), 2);
-    assert_string_equal(hosts[1].host, "b");
-    assert_int_equal(hosts[1].port, 2);
-    assert_int_equal(hfi_sentinel_read_others(reply, hosts, 1), 1);
+    assert_int_equal(hfi_sentinel_read_others(reply, others, 2), 2);
+    assert_string_equal(others[0].id, "");
+    assert_string_equal(others[1].at.host, "b");
+    assert_int_equal(others[1].at.port, 2);
+    assert_string_equal(others[1].id, "abc");
+    assert_int_equal(hfi_sentinel_read_others(reply, others, 1), 1);
     freeReplyObject(reply);
-    reply = hft_reply("+OK\r\n");
-    assert_int_equal(hfi_sentinel_read_others(reply, hosts, 2), 0);
+    reply = hft_reply("-NOPERM no\r\n");
+    assert_int_equal(hfi_sentinel_read_others(reply, others, 2), -1);
     freeReplyObject(reply);
 }
 
@@ -226,6 +228,28 @@ static void one_of_two_addresses_counts_once(void **state)
     assert_true(hfi_council_counts(&council, 0) && hfi_council_counts(&council, 2));
 }
 
+static void one_that_has_forgotten_the_others_is_no_majority(void **state)
+{
+    struct hfi_council council = {.count = 3, .of = {{.lists = 6}, {.is_found = true}, {.is_found = true}}};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        say(&council, i, "a", 5, NOW);
+    council.of[0].says.sentinels = 3;
+    assert_int_equal(hfi_council_known(&council), 3);
+    for (int i = 1; i < 3; i++)
+        hfi_council_note(&council, i, HFI_TESTIMONY_SILENT);
+    council.of[0].says.sentinels = 1; /* SENTINEL RESET */
+    council.of[0].lists = 0;
+    assert_int_equal(hfi_council_known(&council), 3);
+    say(&council, 1, "a", 5, NOW); /* one of them was taken away */
+    council.of[0].says.sentinels = council.of[1].says.sentinels = 2;
+    assert_int_equal(hfi_council_known(&council), 2);
+    council.of[0].says.sentinels = 1000; /* nonsense */
+    assert_int_equal(hfi_council_known(&council), 1000);
+    council.of[0].says.sentinels = 2;
+    assert_int_equal(hfi_council_known(&council), 2);
+}
+
 static void without_an_answer_it_is_said_why(void **state)
 {
     struct hfi_council council = {.count = 2};
@@ -257,6 +281,7 @@ int main(void)
         cmocka_unit_test(the_first_to_come_back_does_not_decide_alone),
         cmocka_unit_test(found_ones_count_while_they_answer_or_are_listed),
         cmocka_unit_test(one_of_two_addresses_counts_once),
+        cmocka_unit_test(one_that_has_forgotten_the_others_is_no_majority),
         cmocka_unit_test(without_an_answer_it_is_said_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
