@@ -4,7 +4,7 @@
 #include <holdfast/holdfast.h>
 #include <holdfast/redis.h>
 
-#include "tests/support/server.h"
+#include "tests/support/takers.h"
 
 #include <hiredis/hiredis.h>
 #include <setjmp.h>
@@ -312,6 +312,56 @@ static void files_that_change_are_read_again_and_bad_ones_change_nothing(void **
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
+#define LOADERS 4
+
+struct load {
+    hf_client *client;
+    _Atomic(bool) over;
+    _Atomic(int) had, refused;
+};
+
+static void *lock_and_release(void *arg)
+{
+    struct load *load = arg;
+    while (!atomic_load(&load->over)) {
+        hf_lease *lease;
+        if (hf_lock_acquire(load->client, "loaded", HF_LOCK(.wait_ms = 20000), &lease, NULL) == HF_OK) {
+            (void)hf_lease_release(lease, NULL); /* of a server that is killed it may be UNKNOWN */
+            (void)atomic_fetch_add(&load->had, 1);
+        } else {
+            (void)atomic_fetch_add(&load->refused, 1);
+        }
+    }
+    return NULL;
+}
+
+static void certificates_may_be_exchanged_while_locks_are_taken(void **state)
+{
+    static const char *const files[][2] = {{"other.pem", "ca.pem"}, {"stranger.pem", "server.pem"}, {"stranger.key", "server.key"}};
+    struct hft_server *server = *state;
+    struct load load = {NULL, false, 0, 0};
+    pthread_t threads[LOADERS];
+    hf_error error;
+    assert_int_equal(hf_client_open(hft_server_url(server), NULL, &load.client, &error), HF_OK);
+    for (int i = 0; i < LOADERS; i++)
+        (void)pthread_create(&threads[i], NULL, lock_and_release, &load);
+    for (int round = 0; round < 4; round++) {
+        int had = atomic_load(&load.had);
+        for (int i = 0; i < 3; i++) { /* by way of a third file, back and forth */
+            copy_file(server, files[i][1], "aside");
+            copy_file(server, files[i][0], files[i][1]);
+            copy_file(server, "aside", files[i][0]);
+        }
+        hft_server_restart(server);
+        HFT_UNTIL_TRUE(atomic_load(&load.had) > had + 100);
+    }
+    atomic_store(&load.over, true);
+    for (int i = 0; i < LOADERS; i++)
+        (void)pthread_join(threads[i], NULL);
+    assert_int_equal(load.refused, 0);
+    assert_int_equal(hf_client_close(load.client, NULL), HF_OK);
+}
+
 int main(void)
 {
 #define TEST(test, with) cmocka_unit_test_setup_teardown(test, with, stop)
@@ -322,6 +372,7 @@ int main(void)
         TEST(a_certificate_of_a_stranger_is_refused, signed_by_a_stranger),
         TEST(a_client_without_the_certificate_that_is_asked_for_is_told, for_known_clients),
         TEST(files_that_change_are_read_again_and_bad_ones_change_nothing, with_the_right_name),
+        TEST(certificates_may_be_exchanged_while_locks_are_taken, with_the_right_name),
         TEST(nonsense_in_the_options_is_named, with_the_right_name),
         TEST(a_connection_is_lent, with_the_right_name),
         TEST(a_port_in_the_clear_is_recognised, in_the_clear),
