@@ -337,17 +337,21 @@ static void *lock_and_release(void *arg)
 
 static void certificates_may_be_exchanged_while_locks_are_taken(void **state)
 {
-    static const char *const files[][2] = {{"other.pem", "ca.pem"}, {"stranger.pem", "server.pem"}, {"stranger.key", "server.key"}};
+    static const char *const files[][2] = {{"stranger.pem", "server.pem"}, {"stranger.key", "server.key"}};
     struct hft_server *server = *state;
+    char both[128];
     struct load load = {NULL, false, 0, 0};
     pthread_t threads[LOADERS];
     hf_error error;
+    (void)snprintf(both, sizeof both, "cd %s && cat other.pem >>ca.pem", hft_server_folder(server)); /* as who exchanges them has to */
+    assert_int_equal(system(both), 0);
     assert_int_equal(hf_client_open(hft_server_url(server), NULL, &load.client, &error), HF_OK);
     for (int i = 0; i < LOADERS; i++)
         (void)pthread_create(&threads[i], NULL, lock_and_release, &load);
     for (int round = 0; round < 4; round++) {
         int had = atomic_load(&load.had);
-        for (int i = 0; i < 3; i++) { /* by way of a third file, back and forth */
+        copy_file(server, "ca.pem", "ca.pem"); /* another file, which is read again */
+        for (int i = 0; i < 2; i++) { /* by way of a third file, back and forth */
             copy_file(server, files[i][1], "aside");
             copy_file(server, files[i][0], files[i][1]);
             copy_file(server, "aside", files[i][0]);
