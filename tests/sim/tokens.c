@@ -7,6 +7,7 @@
 #include "core/protocol/token.h"
 #include "tests/sim/history.h"
 #include "tests/sim/hosts.h"
+#include "tests/sim/neighbours.h"
 #include "tests/sim/pool_inside.h"
 
 #include <math.h>
@@ -119,6 +120,8 @@ const char *sim_tokens_holder(int lock)
 {
     static struct readers readers;
     char key[64];
+    if (sim_is_beside(lock))
+        return sim_beside_holder(lock);
     const char *there = value_of(lock);
     if (there == NULL || strcmp(there, SHARED) != 0)
         return there;
@@ -219,6 +222,8 @@ static int name_of(const char *key)
     int lock = number_behind("hf:{n", key), page = number_behind("hf:fetch:{page", key), held = number_behind("hf:held:{n", key);
     if (strcmp(key, PERMITS) == 0)
         return SIM_SEMAPHORE;
+    if (sim_beside.on && sim_beside_lock(key) >= 0)
+        return sim_beside_lock(key);
     return lock >= 0 ? lock : held >= 0 ? held : page >= 0 ? SIM_LOCKS + page : -1;
 }
 
@@ -505,6 +510,7 @@ static void changed_elsewhere(const char *event, const char *key, const char *va
 void sim_key_changed(const char *event, const char *key, const char *value)
 {
     int number;
+    sim_beside_changed(event, key, value);
     if (sim_server != sim_server_that_counts)
         changed_elsewhere(event, key, value);
     else if ((number = number_behind("hf:queue:{n", key)) >= 0)
@@ -536,6 +542,7 @@ void sim_script_over(void)
 
 void sim_script_ran(const char *script, const struct sim_words *words)
 {
+    sim_beside_script_ran(script, words);
     if (strcmp(script, "forget") != 0 || words->count <= 7)
         return;
     int page = number_behind("page", words->text[7]);
@@ -552,6 +559,15 @@ static void asks(const char *key, bool shares, bool counts)
         sim_oracle_asks(&history.oracle, sim_asker(shares), name, sim.now);
 }
 
+/* Some dialect's script. */
+static bool is_spoken(const struct hfi_command *command, enum hfi_dialect_script which)
+{
+    bool is_it = false;
+    for (int mark = 0; mark < HFI_MARK_KINDS && sim_beside.on; mark++)
+        is_it = is_it || command->script == hfi_dialect_scripts[mark][which] || command->script == hfi_dialect_scripts[mark][which]->other;
+    return is_it;
+}
+
 /* By the claim ttl of a question. */
 static bool wants_to_share(const char *claim)
 {
@@ -561,7 +577,8 @@ static bool wants_to_share(const char *claim)
 static void renews_or_releases(bool renews, const struct hfi_command *command, const struct sim_words *words)
 {
     int key_count = atoi(words->text[2]), each = command->script == &hfi_script_renew_permits ? 4 : 3;
-    for (int i = 0; i < (renews ? key_count : 1); i++) {
+    bool one = !renews || is_spoken(command, HFI_DIALECT_RENEW);
+    for (int i = 0; i < (one ? 1 : key_count); i++) {
         int name = name_of(words->text[3 + i]);
         const char *token = words->text[3 + key_count + each * i];
         if (name < 0)
@@ -579,7 +596,7 @@ void sim_lane_lists(const struct hfi_command *command, bool counts)
     static const char multi[] = "*1\r\n$5\r\nMULTI\r\n"; /* before a native acquire's SET */
     char bytes[WORDS_MOST];
     struct sim_words words;
-    bool renews = command->script == &hfi_script_renew || command->script == &hfi_script_renew_permits;
+    bool renews = command->script == &hfi_script_renew || command->script == &hfi_script_renew_permits || is_spoken(command, HFI_DIALECT_RENEW);
     bool gives_all = command->script == &hfi_script_release_permits;
     bool rechecks = command->script == &hfi_script_recheck;
     if (command->size >= sizeof bytes)
@@ -592,12 +609,12 @@ void sim_lane_lists(const struct hfi_command *command, bool counts)
         asks(words.text[1], false, counts);
     else if (command->script == &hfi_script_acquire || command->script == &hfi_script_acquire_shared)
         asks(words.text[3], wants_to_share(words.text[3 + atoi(words.text[2]) + 6]), counts);
-    else if (command->script == &hfi_script_acquire_permits)
+    else if (command->script == &hfi_script_acquire_permits || is_spoken(command, HFI_DIALECT_ACQUIRE))
         asks(words.text[3], false, counts);
     for (int i = 0; rechecks && i < atoi(words.text[2]); i += 3)
         asks(words.text[3 + i], wants_to_share(words.text[3 + atoi(words.text[2]) + 3]), counts);
     gives_all = gives_all && strcmp(words.text[words.count - 1], "0") == 0;
-    if (renews || gives_all || command->script == &hfi_script_release)
+    if (renews || gives_all || command->script == &hfi_script_release || is_spoken(command, HFI_DIALECT_RELEASE))
         renews_or_releases(renews, command, &words);
 }
 
@@ -609,13 +626,14 @@ static int64_t longest_life_ms(const char *key)
     int64_t ttl = lease + 21 * lease / 1000 + 4 + history.guard_ms;
     if (name_of(key) >= 0)
         return ttl > SIM_FOREIGN_MS ? ttl : SIM_FOREIGN_MS;
-    return strncmp(key, "hf:queue:", 9) == 0 || strncmp(key, "hf:wait:", 8) == 0 ? 60000 : SIM_PAGE_MS;
+    return strncmp(key, "hf:queue:", 9) == 0 || strncmp(key, "hf:wait:", 8) == 0 ? (sim_beside.on ? 180000 : 60000) : SIM_PAGE_MS;
 }
 
 static void look_at_key(void *arg, const char *key, int64_t expire_ms)
 {
     (void)arg;
-    if (strcmp(key, HFI_CLOCK_KEY) == 0)
+    bool is_side = strncmp(key, "hf:", 3) == 0 && strncmp(key, "hf:lease:", 9) != 0;
+    if (strcmp(key, HFI_CLOCK_KEY) == 0 || (sim_beside.on && !is_side))
         return;
     int64_t left = expire_ms - sim_server->keys.now_us / 1000 - 1; /* a clock of another rate is not even */
     if (expire_ms == 0 && strcmp(key, "hf:fence") != 0 && strcmp(key, "hf:since") != 0)
@@ -632,7 +650,7 @@ void sim_tokens_look_at_keys(void)
 static void look_at_key_left(void *arg, const char *key, int64_t expire_ms)
 {
     (void)arg;
-    if (name_of(key) >= 0 && expire_ms >= sim_server->keys.now_us / 1000)
+    if (name_of(key) >= 0 && sim_beside_lock(key) < 0 && expire_ms >= sim_server->keys.now_us / 1000)
         sim_oracle_left_behind(&history.oracle, key);
 }
 
@@ -640,6 +658,8 @@ void sim_tokens_look_at_the_end(void)
 {
     sim_server->keys.now_us = sim_server_us();
     sim_tokens_look_at_keys();
+    if (sim.failure[0] == 0)
+        sim_beside_look_at_the_end();
     if (sim.failure[0] == 0)
         sim_keyspace_each(&sim_server->keys, look_at_key_left, NULL);
 }
