@@ -534,6 +534,58 @@ static void a_release_while_a_wait_begins_is_not_missed(void **state)
     assert_int_equal(hf_lease_release(first.lease, NULL), HF_OK);
 }
 
+/* Who counts up in vain is counted while nobody holds: that must not end the turn for which it asks. */
+static void who_counts_in_vain_does_not_end_its_own_turn(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    speak(f, "counter");
+    hf_client *other = hft_client(f->server, HF_CLIENT(.dialect = "counter"));
+    hf_lease *lease = must_take(f->client);
+    hft_take(&taker, other, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "ZCARD hf:queue:{x}:count=x") == 1);
+    DO(f, "HSET hf:wait:{x}:count=x turn 1", "INCR x"); /* begun long ago; and somebody has just found it held */
+    int64_t released_ms = hft_boottime_ms();
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_string_equal(says(f, "GET x"), "1");
+    int64_t asked = hft_server_calls(f->server, "evalsha");
+    DO(f, "INCR x", "DECR x"); /* by an event who waits is told to ask */
+    HFT_UNTIL_TRUE(hft_server_calls(f->server, "evalsha") > asked);
+    DO(f, "DECR x");
+    HFT_UNTIL_TRUE(hft_server_calls(f->server, "evalsha") > asked + 1 || hft_boottime_ms() - released_ms > 200);
+    if (hft_boottime_ms() - released_ms < 200) /* else this machine was busy for too long */
+        assert_string_equal(says(f, "INCR x"), "1");
+    else
+        DO(f, "INCR x");
+    DO(f, "DECR x");
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    assert_int_equal(hf_client_close(other, NULL), HF_OK);
+}
+
+/* A list whose tokens are all out is no key: to who tracks it that is no news. */
+static void who_tracks_a_list_does_not_ask_all_the_time(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    speak(f, "tokens");
+    DO(f, "ACL SETUSER web reset on >secret ~* &* +@all -config");
+    assert_int_equal(hf_lease_release(must_take(f->client), NULL), HF_OK);
+    hf_client *other = hft_client(f->server, HF_CLIENT(.user = "web", .password = "secret", .dialect = "tokens"));
+    DO(f, "LPOP SEMAPHORE:x:AVAILABLE", "HSET SEMAPHORE:x:GRABBED 0 1.5");
+    hft_take(&taker, other, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_server_calls(f->server, "client|tracking") > 0);
+    int64_t asked = hft_server_calls(f->server, "evalsha");
+    (void)usleep(1000000);
+    assert_true(hft_server_calls(f->server, "evalsha") - asked < 10);
+    int64_t given_ms = hft_boottime_ms();
+    DO(f, "HDEL SEMAPHORE:x:GRABBED 0", "LPUSH SEMAPHORE:x:AVAILABLE 0");
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_true(taker.got_ms - given_ms < WOKEN_MS);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    assert_int_equal(hf_client_close(other, NULL), HF_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -558,6 +610,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_polls_has_a_turn_beside_threads_of_one_process_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_change_of_their_set_is_one_question, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_release_while_a_wait_begins_is_not_missed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_counts_in_vain_does_not_end_its_own_turn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_tracks_a_list_does_not_ask_all_the_time, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("dialects", tests, NULL, NULL);
 }

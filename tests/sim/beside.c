@@ -12,9 +12,17 @@
 
 static char marked[MARKS_NEW][160]; /* tokens that have got a mark without an end by what runs now */
 static int marked_count;
+static bool took_off; /* a token of ours from a hash of leases, by what runs now */
 static bool freed[SIM_LOCKS]; /* by the script that runs now */
+/* 0: nobody, below 0: one of theirs. */
+static int owner_of(int lock)
+{
+    const char *holder = sim_beside_holder(lock);
+    return holder != NULL ? sim_watch_owner(holder) : 0;
+}
+
 static struct {
-    int64_t waits, without_end; /* true times */
+    int64_t waits, theirs, without_end, broken; /* true times */
     int misses;
 } looks[SIM_LOCKS];
 
@@ -23,6 +31,9 @@ void sim_beside_begin(void)
     marked_count = 0;
     memset(freed, 0, sizeof freed);
     memset(looks, 0, sizeof looks);
+    for (int lock = 0; lock < SIM_LOCKS; lock++)
+        looks[lock].broken = -1;
+    took_off = false;
 }
 
 /* ---- by scripts ---- */
@@ -36,6 +47,7 @@ void sim_beside_changed(const char *event, const char *key, const char *value)
         sim_beside_side(lease, sizeof lease, "lease", lock);
         if (strcmp(event, "hset") == 0 && strcmp(key, lease) == 0 && marked_count < MARKS_NEW)
             (void)snprintf(marked[marked_count++], sizeof marked[0], "%s", value);
+        took_off = took_off || (strcmp(event, "hdel") == 0 && strcmp(key, lease) == 0);
     }
     int lock = sim_beside_lock(key);
     if (lock >= 0 && sim_server->in_script && sim_beside.recipe < SIM_SET)
@@ -61,12 +73,20 @@ void sim_beside_script_ran(const char *script, const struct sim_words *words)
         look_at_marked(words->text[3 + key_count]);
     if (lock >= 0 && freed[lock] && (strcmp(script, "release") == 0 || strcmp(script, "break") == 0))
         sim_oracle_told_them(&history.oracle, lock, sim_neighbours_were_told(lock));
+    if (lock >= 0 && strcmp(script, "break") == 0 && took_off)
+        looks[lock].broken = sim.now;
     memset(freed, 0, sizeof freed);
     marked_count = 0;
+    took_off = false;
     if (lock >= 0)
         sim_neighbours_script_over(script, words->text[3]);
     if (lock >= 0 && strcmp(script, "break") == 0)
         sim_watch_broken(lock);
+}
+
+int64_t sim_beside_broken_at(int lock)
+{
+    return looks[lock].broken;
 }
 
 /* ---- all the time ---- */
@@ -92,14 +112,17 @@ static void look_at_marks(int lock)
 /* A neighbour that asks all the time gets it, or one of them does, ten seconds after we began to pass it on. */
 static void look_at_turn(int lock)
 {
+    bool is_theirs = sim_neighbours_hold(lock) > 0 || (sim_beside.recipe < SIM_SET && owner_of(lock) < 0);
+    looks[lock].theirs = is_theirs ? sim.now : looks[lock].theirs;
     int64_t waits = sim_neighbours_wait_since(lock);
+    waits = waits >= 0 && looks[lock].theirs > waits ? looks[lock].theirs : waits;
     if (waits < 0 || !sim_beside.contends)
         return;
     if (waits != looks[lock].waits) {
         looks[lock].waits = waits;
         looks[lock].misses = sim_beside_misses(lock);
     }
-    int64_t most = (TURN_NS << looks[lock].misses) + (500 + 6 * history.hold_most + history.lease_ms) * HFI_MS;
+    int64_t most = (TURN_NS << looks[lock].misses) + (500 + 6 * history.hold_most + 3 * history.lease_ms) * HFI_MS; /* or a pending is not taken */
     sim_oracle_their_turn(&history.oracle, lock, sim.now - waits, most);
 }
 

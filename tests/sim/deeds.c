@@ -112,7 +112,7 @@ static const char *some_lock(int *lock, char name[16])
 /* An operator has taken it away by force. */
 static bool is_broken(const struct sim_holding *holding)
 {
-    return sim_beside.on && history.oracle.broken[holding->lock] >= holding->expected;
+    return sim_is_beside(holding->lock) && sim_beside_broken_at(holding->lock) >= holding->expected;
 }
 
 /* Beside others that do, or alone. */
@@ -342,7 +342,7 @@ static void take_pending(struct started *s)
     sim_say("thread %d takes its pending%s: %s", s->actor->number, decided ? "" : ", which is not decided",
             hf_status_name(s->status));
     bool kept = s->decided >= 0 && sim.now > s->decided;
-    bool starved = kept && 2 * sim_stopped(sim.self, s->began) >= history.lease_ms * HFI_MS;
+    bool starved = (kept && 2 * sim_stopped(sim.self, s->began) >= history.lease_ms * HFI_MS) || is_broken(s->holding);
     if (!(s->status == HF_LOST && starved))
         check_status("take", s->status, &error);
     if (decided && s->status == HF_CANCELED)

@@ -247,7 +247,7 @@ static void draw(enum sim_profile profile)
         draw_deployment();
     sim_beside.on = false;
     if (history.profile == SIM_NEIGHBOURS)
-        sim_neighbours_draw();
+        sim_beside_draw();
     history.ops_end = FAULTS_NS + SETTLE_NS + WELL_NS + quarantines_ns() + history.second_life_ms * HFI_MS;
     if (sim_beside.on && sim_beside.contends)
         history.ops_end += CONTENDS_NS;

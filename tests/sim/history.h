@@ -165,6 +165,7 @@ int sim_watch_owner(const char *token);
 
 /* tokens.c */
 void sim_tokens_begin(void);
+int sim_tokens_name_of(const char *key); /* of a lock, page or semaphore; -1: none */
 /* Who asks for a lock, as the oracle counts: those of a process that share it are another. */
 int sim_asker(bool shares);
 /* The queue's key, the readers' key of a lock. */
@@ -181,6 +182,8 @@ const char *sim_tokens_some(int *name); /* one of those that came last; NULL: no
 int64_t sim_tokens_wanted_since(const char *token, int name);
 void sim_tokens_look_anew(void); /* another server counts from now on */
 void sim_tokens_after_loss(void);                         /* the server's keys are others now */
+
+/* lifetimes.c */
 void sim_tokens_look_at_keys(void);
 void sim_tokens_look_at_the_end(void); /* everybody has closed */
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define THEIRS_MOST 3
 #define DEAD_MOST   64
 #define GHOST_NS    (50 * HFI_MS) /* so long the server serves a connection whose process has died */
 #define MEND_NS     (1500 * HFI_MS)
@@ -23,55 +22,20 @@ static struct neighbour {
     int64_t end_us;      /* its key's, by the server's clock; 0: none */
     char token[16];      /* of a list */
     int64_t waits_since; /* true time; -1: it does not */
-    int misses;          /* of the others' turn, when it began to */
     struct hfi_park park;
     bool blocked, told, is_over;
     char list[64];      /* from which it waits for an element */
     int64_t place;      /* the smaller is served first */
     int64_t dead_until; /* served, though it has died, 0: it lives */
-} theirs[THEIRS_MOST];
+} theirs[SIM_THEIRS_MOST];
 static struct dead {
     int lock;
     char token[16];
     int64_t since, tried; /* true times */
 } dead[DEAD_MOST]; /* what they have left, and the recipe does not get over */
 static int dead_count, tries_under_way;
-static int64_t places, words, got_at[SIM_LOCKS], channel_told_at[SIM_LOCKS];
+static int64_t places, words, channel_told_at[SIM_LOCKS];
 static bool operator_over;
-
-/* ---- from the seed ---- */
-
-void sim_neighbours_draw(void)
-{
-    static const struct {
-        const char *dialect;
-        enum sim_recipe recipe;
-    } all[] = {{"warlock", SIM_STRING},       {"python-redis-lock", SIM_SIGNAL}, {"spring", SIM_SPRING}, {"setnx", SIM_SETNX},
-               {"set", SIM_SET},              {"counter", SIM_COUNTER},          {"tokens", SIM_TOKENS}, {"redisson", SIM_REDISSON}};
-    static const char *const strings[] = {"warlock", "redlock", "redis-semaphore", "redis-py", "shedlock", "rueidislock"};
-    size_t die = (size_t)sim_between(0, (int64_t)(sizeof all / sizeof all[0]) - 1);
-    sim_beside = (struct sim_beside){.on = true, .recipe = all[die].recipe, .room = 1, .count = (int)sim_between(1, THEIRS_MOST)};
-    const char *name = all[die].recipe == SIM_STRING ? strings[sim_between(0, 5)] : all[die].dialect;
-    if (sim_beside.recipe == SIM_TOKENS)
-        sim_beside.room = (int)sim_between(1, 3);
-    (void)snprintf(sim_beside.dialect, sizeof sim_beside.dialect, sim_beside.room > 1 ? "%s:%d" : "%s", name, sim_beside.room);
-    sim_beside.by_call = sim_chance(30);
-    sim_beside.mild = sim_chance(60);
-    sim_beside.contends = sim_beside.mild && sim_chance(15);
-    history.pages = 0;
-    history.reads = history.counts = 0;
-    history.uses_up_fences = false;
-    history.command_ms = sim_beside.mild ? 1000 : history.command_ms;
-    if (!sim_beside.contends)
-        return;
-    history.locks = 1;
-    history.process_goal = (int)sim_between(1, 2);
-    history.threads = (int)sim_between(3, 4);
-    history.lease_ms = sim_between(300, 1000);
-    history.think_most = 0;
-    history.hold_most = sim_between(2, 30);
-    history.linger_ms = 0;
-}
 
 /* ---- at the server ---- */
 
@@ -86,7 +50,7 @@ static void arrive(void)
 
 static void depart(void)
 {
-    for (int i = 0; i < THEIRS_MOST && sim_neighbours_serve(); i++)
+    for (int i = 0; i < SIM_THEIRS_MOST && sim_neighbours_serve(); i++)
         continue;
     sim_sleep(sim_delay());
 }
@@ -120,7 +84,7 @@ int64_t sim_neighbours_wait_since(int lock)
     for (int i = 0; i < sim_beside.count; i++)
         if (theirs[i].waits_since >= 0 && theirs[i].lock == lock && (since < 0 || theirs[i].waits_since < since))
             since = theirs[i].waits_since;
-    return since < 0 || since > got_at[lock] ? since : got_at[lock];
+    return since;
 }
 
 static void takes(struct neighbour *one, int64_t end_us)
@@ -128,7 +92,6 @@ static void takes(struct neighbour *one, int64_t end_us)
     one->holds = true;
     one->end_us = end_us;
     one->waits_since = -1;
-    got_at[one->lock] = sim.now;
     sim_say("neighbour %d has lock %d %s", one->number, one->lock, one->token);
     sim_beside_look(one->lock);
 }
@@ -239,9 +202,10 @@ bool sim_neighbours_were_told(int lock)
     return (sim_beside.recipe != SIM_SPRING && sim_beside.recipe != SIM_REDISSON) || channel_told_at[lock] == sim.now;
 }
 
+/* By its own clock, and not before. */
 static int64_t here(int64_t when)
 {
-    return sim_clock(sim.self, when);
+    return sim_clock(sim.self, when) + HFI_MS / 1000;
 }
 
 /* BLPOP. False: nothing came until then, or it died. */
@@ -250,6 +214,11 @@ static bool pops(struct neighbour *one, const char *list, int64_t until)
     const char *element = "";
     arrive();
     int64_t size = sim_ask_server(&element, "LPOP", list, NULL);
+    if (size == SIM_REFUSED) {
+        depart();
+        sim_sleep(20 * HFI_MS);
+        return false;
+    }
     if (size >= 0) {
         (void)snprintf(one->token, sizeof one->token, "%s", element);
         one->marked = sim_beside.recipe == SIM_TOKENS;
@@ -439,7 +408,6 @@ static void take(struct neighbour *one)
     one->token[0] = 0;
     one->dead_until = 0;
     one->waits_since = sim.now;
-    one->misses = sim_beside_misses(one->lock);
     if (sim_beside.recipe == SIM_TOKENS)
         seed(one);
     while (one->waits_since >= 0 && !tries(one, key, until) && one->waits_since >= 0 && sim.now < until && sim.now < history.ops_end) {
@@ -629,7 +597,7 @@ void sim_neighbours_begin(void)
     sim_beside_begin();
     operator_over = !sim_beside.on;
     for (int lock = 0; lock < SIM_LOCKS; lock++)
-        got_at[lock] = channel_told_at[lock] = -1;
+        channel_told_at[lock] = -1;
     if (!sim_beside.on)
         return;
     sim_server->speaks = true;

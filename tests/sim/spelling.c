@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* spelling.c - how a lock is spelled at the server, by docs/interop.md and docs/protocol.md alone. See neighbours.h. */
-#include "core/protocol/token.h"
+#include "core/protocol/scripts.h"
+#include "pool/command.h"
 #include "tests/sim/neighbours.h"
 
 #include <stdarg.h>
@@ -9,6 +10,40 @@
 #include <string.h>
 
 struct sim_beside sim_beside;
+
+/* ---- from the seed ---- */
+
+void sim_beside_draw(void)
+{
+    static const struct {
+        const char *dialect;
+        enum sim_recipe recipe;
+    } all[] = {{"warlock", SIM_STRING},       {"python-redis-lock", SIM_SIGNAL}, {"spring", SIM_SPRING}, {"setnx", SIM_SETNX},
+               {"set", SIM_SET},              {"counter", SIM_COUNTER},          {"tokens", SIM_TOKENS}, {"redisson", SIM_REDISSON}};
+    static const char *const strings[] = {"warlock", "redlock", "redis-semaphore", "redis-py", "shedlock", "rueidislock"};
+    size_t die = (size_t)sim_between(0, (int64_t)(sizeof all / sizeof all[0]) - 1);
+    sim_beside = (struct sim_beside){.on = true, .recipe = all[die].recipe, .room = 1, .count = (int)sim_between(1, SIM_THEIRS_MOST)};
+    const char *name = all[die].recipe == SIM_STRING ? strings[sim_between(0, 5)] : all[die].dialect;
+    if (sim_beside.recipe == SIM_TOKENS)
+        sim_beside.room = (int)sim_between(1, 3);
+    (void)snprintf(sim_beside.dialect, sizeof sim_beside.dialect, sim_beside.room > 1 ? "%s:%d" : "%s", name, sim_beside.room);
+    sim_beside.by_call = sim_chance(30);
+    sim_beside.mild = sim_chance(60);
+    sim_beside.contends = sim_beside.mild && sim_chance(15);
+    history.pages = 0;
+    history.reads = history.counts = 0;
+    history.uses_up_fences = false;
+    history.command_ms = sim_beside.mild ? 1000 : history.command_ms;
+    if (!sim_beside.contends)
+        return;
+    history.locks = 1;
+    history.process_goal = (int)sim_between(1, 2);
+    history.threads = (int)sim_between(3, 4);
+    history.lease_ms = sim_between(300, 1000);
+    history.think_most = 0;
+    history.hold_most = sim_between(2, 30);
+    history.linger_ms = 0;
+}
 
 bool sim_is_beside(int lock)
 {
@@ -119,6 +154,26 @@ int sim_beside_records(int lock)
     return (int)sim_ask_server(NULL, "HLEN", lease, NULL);
 }
 
+struct recorded {
+    int process;
+    bool found;
+};
+
+static void look_at_record(void *arg, const char *token)
+{
+    struct recorded *recorded = arg;
+    recorded->found = recorded->found || sim_watch_owner(token) == recorded->process;
+}
+
+bool sim_beside_is_recorded(const struct sim_process *process, int lock)
+{
+    char lease[128];
+    struct recorded recorded = {.process = process->id};
+    sim_beside_side(lease, sizeof lease, "lease", lock);
+    sim_keyspace_members(&sim_server->keys, lease, look_at_record, &recorded);
+    return recorded.found;
+}
+
 int sim_beside_marks(int lock)
 {
     char key[64], member[16];
@@ -216,6 +271,11 @@ bool sim_beside_is_left(int lock)
     return sim_server_us() < -told("turn", lock);
 }
 
+bool sim_beside_is_noisy(int lock)
+{
+    return sim_beside.recipe == SIM_COUNTER || (sim_server->refuses_config && sim_beside_is_left(lock));
+}
+
 int sim_beside_misses(int lock)
 {
     return (int)told("misses", lock);
@@ -247,4 +307,12 @@ const char *sim_beside_rest(int lock)
     else
         return NULL;
     return text;
+}
+
+bool sim_beside_is_spoken(const struct hfi_command *command, enum hfi_dialect_script which)
+{
+    bool is_it = false;
+    for (int mark = 0; mark < HFI_MARK_KINDS && sim_beside.on; mark++)
+        is_it = is_it || command->script == hfi_dialect_scripts[mark][which] || command->script == hfi_dialect_scripts[mark][which]->other;
+    return is_it;
 }

@@ -242,7 +242,7 @@ static bool has_its_share(const struct sim_process *process, int lock)
     bool has = false;
     for (int i = 0; i < open_count && sim_is_beside(lock) && sim_beside.room > 1; i++)
         has = has || (open_holdings[i]->process == process && open_holdings[i]->lock == lock);
-    return has;
+    return has || (sim_is_beside(lock) && sim_beside.room > 1 && sim_beside_is_recorded(process, lock));
 }
 
 int64_t sim_watch_waited_since(int lock)
