@@ -207,7 +207,9 @@ static void a_dead_holder_of_ours_is_cleared_away_by_the_next(void **state)
         f->client = hft_client(f->server, HF_CLIENT(.dialect = dialects[i]));
         assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.wait_ms = 5000), &lease, NULL), HF_OK);
         assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
-        assert_int_equal(hft_server_ask_integer(f->server, "EXISTS hf:lease:{x}:count=x hf:lease:{locks:x}:set5=locks:x hf:lease:{SEMAPHORE:x:AVAILABLE}:list=SEMAPHORE:x:AVAILABLE"), 0);
+        static const char left[] = "EXISTS hf:lease:{x}:count=x hf:lease:{locks:x}:set5=locks:x "
+                                   "hf:lease:{SEMAPHORE:x:AVAILABLE}:list=SEMAPHORE:x:AVAILABLE";
+        assert_int_equal(hft_server_ask_integer(f->server, left), 0);
         assert_int_equal(hf_client_close(f->client, NULL), HF_OK);
         f->client = NULL;
         if (strcmp(dialects[i], "tokens") == 0)

@@ -122,7 +122,8 @@ static void look_at_turn(int lock)
         looks[lock].waits = waits;
         looks[lock].misses = sim_beside_misses(lock);
     }
-    int64_t most = (TURN_NS << looks[lock].misses) + (500 + 6 * history.hold_most + 3 * history.lease_ms) * HFI_MS; /* or a pending is not taken */
+    int64_t holds_ms = 6 * history.hold_most + 3 * history.lease_ms; /* or a pending is not taken */
+    int64_t most = (TURN_NS << looks[lock].misses) + (500 + holds_ms) * HFI_MS;
     sim_oracle_their_turn(&history.oracle, lock, sim.now - waits, most);
 }
 

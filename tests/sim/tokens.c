@@ -587,7 +587,8 @@ void sim_lane_lists(const struct hfi_command *command, bool counts)
     static const char multi[] = "*1\r\n$5\r\nMULTI\r\n"; /* before a native acquire's SET */
     char bytes[WORDS_MOST];
     struct sim_words words;
-    bool renews = command->script == &hfi_script_renew || command->script == &hfi_script_renew_permits || sim_beside_is_spoken(command, HFI_DIALECT_RENEW);
+    bool renews = command->script == &hfi_script_renew || command->script == &hfi_script_renew_permits;
+    renews = renews || sim_beside_is_spoken(command, HFI_DIALECT_RENEW);
     bool gives_all = command->script == &hfi_script_release_permits;
     bool rechecks = command->script == &hfi_script_recheck;
     if (command->size >= sizeof bytes)

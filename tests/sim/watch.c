@@ -360,9 +360,8 @@ static void look_for_gap(int lock)
     if (head_was_brought_back(lock) || is_in_a_set(lock, owner) || (sim_is_beside(lock) && sim_beside_is_left(lock)))
         owners[lock].since = sim.now;
     int64_t since = sim_watch_waited_since(lock);
-    bool counts =
-        since >= 0 && owner >= 0 && sim_world_is_well() && (!sim_oracle_is_held(&history.oracle, lock) || (sim_is_beside(lock) && sim_beside.room > 1)) &&
-        !is_kept(lock);
+    bool has_room = sim_is_beside(lock) && sim_beside.room > 1, held = sim_oracle_is_held(&history.oracle, lock) && !has_room;
+    bool counts = since >= 0 && owner >= 0 && sim_world_is_well() && !held && (has_room || !is_kept(lock));
     if (since < owners[lock].since)
         since = owners[lock].since;
     const char *row;
