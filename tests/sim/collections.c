@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* collections.c - the sets and lists of keyspace.c. Their events come in the order of a real server: the change, then `del`. */
+/* collections.c - the sets and lists of keyspace.c. Their events come as a real server's: one for a command, then `del`. */
 #include "tests/sim/keyspace_inside.h"
 
 #include <stdlib.h>
@@ -22,13 +22,18 @@ static void put(struct member **at, const char *name)
     *at = member;
 }
 
-static void take_away(struct sim_keyspace *keys, struct sim_key *key, struct member **at, const char *event)
+static void take_away(struct member **at)
 {
     struct member *member = *at;
     *at = member->next;
-    sim_key_tell(keys, event, key->name, member->name);
     free(member->name);
     free(member);
+}
+
+/* Some have been taken away. */
+static void tell(struct sim_keyspace *keys, struct sim_key *key, const char *event, const char *value)
+{
+    sim_key_tell(keys, event, key->name, value);
     if (key->members == NULL)
         sim_key_drop(keys, key, "del");
 }
@@ -58,8 +63,9 @@ bool sim_sadd(struct sim_keyspace *keys, const struct sim_words *words, struct h
             continue;
         put(at, words->text[i]);
         added++;
-        sim_key_tell(keys, "sadd", words->text[1], words->text[i]);
     }
+    if (added > 0)
+        sim_key_tell(keys, "sadd", words->text[1], words->text[2]);
     sim_say_number(reply, added);
     return true;
 }
@@ -74,11 +80,11 @@ bool sim_srem(struct sim_keyspace *keys, const struct sim_words *words, struct h
         struct member **at = sim_key_place_of(key, words->text[i]);
         if (*at == NULL)
             continue;
-        bool last = key->members->next == NULL;
-        take_away(keys, key, at, "srem");
+        take_away(at);
         removed++;
-        key = last ? NULL : key;
     }
+    if (removed > 0)
+        tell(keys, key, "srem", words->text[2]);
     sim_say_number(reply, removed);
     return true;
 }
@@ -130,7 +136,8 @@ bool sim_lpop(struct sim_keyspace *keys, const struct sim_words *words, struct h
         return true;
     }
     sim_say_text(reply, key->members->name);
-    take_away(keys, key, &key->members, "lpop");
+    take_away(&key->members);
+    tell(keys, key, "lpop", "");
     return true;
 }
 
