@@ -44,6 +44,8 @@ void sim_beside_changed(const char *event, const char *key, const char *value)
     if (!sim_beside.on)
         return;
     for (int lock = 0; sim_is_beside(lock); lock++) {
+        if (strcmp(key, "locks") == 0 || sim_beside_lock(key) == lock)
+            sim_oracle_news(&history.oracle, lock);
         sim_beside_side(lease, sizeof lease, "lease", lock);
         if (strcmp(event, "hset") == 0 && strcmp(key, lease) == 0 && marked_count < MARKS_NEW)
             (void)snprintf(marked[marked_count++], sizeof marked[0], "%s", value);

@@ -35,7 +35,7 @@ static void open_client(void *arg)
                                  .replicas = history.replicas,
                                  .replicas_ms = history.replicas_ms,
                                  .lanes = (int)sim_between(1, 2),
-                                 .keyspace_events = sim_chance(30) ? "off" : "auto",
+                                 .keyspace_events = sim_chance(30) && !(sim_beside.on && sim_beside.hears) ? "off" : "auto",
                                  .local_bytes = history.pages > 0 && sim_chance(30) ? HF_OFF : 0,
                                  .dialect = sim_beside.on && !sim_beside.by_call ? sim_beside.dialect : NULL,
                                  .lazy = sim_chance(50)};

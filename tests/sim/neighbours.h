@@ -20,6 +20,7 @@ struct sim_beside { /* as the seed has it; recipe and the rest mean nothing unle
     int count;     /* of neighbours */
     bool by_call;  /* the clients are opened without the dialect, and part of the acquires name it */
     bool mild;     /* nothing of ours is hurt: no lease is lost, and the bounds hold all the time */
+    bool hears;    /* mild, and all clients hear of key events: what is let go is taken at once, not after a re-check */
     bool contends; /* for so long that the others' turn comes */
 };
 extern struct sim_beside sim_beside;
@@ -37,8 +38,7 @@ int sim_beside_records(int lock); /* tokens of ours in the hash of leases, over 
 bool sim_beside_is_recorded(const struct sim_process *process, int lock); /* it has a token there */
 int sim_beside_marks(int lock);   /* what the server has of counts, of the member, of tokens that are there */
 bool sim_beside_is_left(int lock); /* it is left to the others now */
-/* Each try of theirs is an event; or it is left to them, and to who tracks the key its being gone is news each time. Then a process
- * asks every 10 ms at most. */
+/* It is left to them, and to who tracks the key its being gone is news each time: a process asks every 10 ms then. */
 bool sim_beside_is_noisy(int lock);
 int sim_beside_misses(int lock);   /* so often they have missed that in a row */
 const char *sim_beside_rest(int lock); /* what is not as it was when nobody had it; NULL: nothing */

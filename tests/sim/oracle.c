@@ -434,6 +434,12 @@ void sim_oracle_calls(struct sim_oracle *oracle, int asker, int name)
     oracle->asked[asker][name] -= (name < oracle->strict ? 5 : 4) * ASK_NS; /* with quarantine each hand-off is a question more */
 }
 
+void sim_oracle_news(struct sim_oracle *oracle, int name)
+{
+    for (int asker = 0; asker < SIM_ASKERS_MOST; asker++)
+        oracle->asked[asker][name] -= ASK_NS;
+}
+
 void sim_oracle_canceled(struct sim_oracle *oracle, const char *call, int64_t length, int64_t most)
 {
     if (length > most)

@@ -145,6 +145,8 @@ void sim_oracle_canceled(struct sim_oracle *oracle, const char *call, int64_t le
  * more for each call that begins. */
 void sim_oracle_asks(struct sim_oracle *oracle, int asker, int name, int64_t now);
 void sim_oracle_calls(struct sim_oracle *oracle, int asker, int name);
+/* What is waited for has changed: everybody may ask once for that. */
+void sim_oracle_news(struct sim_oracle *oracle, int name);
 
 /* fetch: the server stored a value that was loaded under this fence, from this time on; the key was thrown away
  * (forget). */

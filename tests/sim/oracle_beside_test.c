@@ -134,6 +134,19 @@ static void a_key_that_stays_without_an_end_is_seen(void **state)
     assert_objects("ends-anyway");
 }
 
+static void each_change_allows_a_question_more(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        sim_oracle_news(&oracle, 0);
+        sim_oracle_asks(&oracle, 1, 0, i * 10 * MS);
+    }
+    assert_int_equal(objections, 0);
+    for (int i = 200; i < 230 && objections == 0; i++)
+        sim_oracle_asks(&oracle, 1, 0, i * 10 * MS);
+    assert_objects("few-questions");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +159,7 @@ int main(void)
         cmocka_unit_test_setup(who_waits_among_them_and_is_not_told_is_seen, begin),
         cmocka_unit_test_setup(a_turn_that_does_not_come_is_seen, begin),
         cmocka_unit_test_setup(a_key_that_stays_without_an_end_is_seen, begin),
+        cmocka_unit_test_setup(each_change_allows_a_question_more, begin),
     };
     return cmocka_run_group_tests_name("oracle beside", tests, NULL, NULL);
 }

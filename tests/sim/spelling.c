@@ -30,6 +30,8 @@ void sim_beside_draw(void)
     sim_beside.by_call = sim_chance(30);
     sim_beside.mild = sim_chance(60);
     sim_beside.contends = sim_beside.mild && sim_chance(15);
+    sim_beside.hears = sim_beside.mild && !sim_server->refuses_config && sim_chance(60);
+    history.linger_ms = sim_beside.hears ? 0 : history.linger_ms;
     history.pages = 0;
     history.reads = history.counts = 0;
     history.uses_up_fences = false;
@@ -273,7 +275,7 @@ bool sim_beside_is_left(int lock)
 
 bool sim_beside_is_noisy(int lock)
 {
-    return sim_beside.recipe == SIM_COUNTER || (sim_server->refuses_config && sim_beside_is_left(lock));
+    return sim_server->refuses_config && sim_beside_is_left(lock);
 }
 
 int sim_beside_misses(int lock)

@@ -276,7 +276,7 @@ int64_t sim_watch_most(int owner, const char **row)
     int64_t trip = sim_network.delay_most + sim_network.spike_most;
     /* A process acts on a message within 10 ms, both the one that asks and the one that gives a token back. */
     int64_t most = 12 * trip + 25 * HFI_MS + 2 * HFI_PACE_NS;
-    bool heard = (sim_faults_cost_nothing() || history.profile == SIM_KILLS) && !sim_beside.on;
+    bool heard = (sim_faults_cost_nothing() || history.profile == SIM_KILLS) && (!sim_beside.on || sim_beside.hears);
     *row = "wait-of-a-message";
     /* Behind a killed waiter at the head of the queue no process asks for a lingering lease before its re-check; nor knows
      * before it that the readers' key ends earlier, since the reader with the longest lease has left. */
@@ -284,7 +284,7 @@ int64_t sim_watch_most(int owner, const char **row)
         most += 445 * HFI_MS + 50 * HFI_MS;
         *row = "wait-of-a-recheck";
     }
-    if (history.profile == SIM_KILLS || history.healed != 0)
+    if (history.profile == SIM_KILLS || history.healed != 0 || sim_beside.on)
         most += 100 * HFI_MS; /* 10 ms for each position */
     bool broken =
         history.profile == SIM_FOREIGN || history.profile == SIM_STORM; /* and its holder was not told */
