@@ -112,7 +112,8 @@ static const char *some_lock(int *lock, char name[16])
 /* An operator has taken it away by force. */
 static bool is_broken(const struct sim_holding *holding)
 {
-    return sim_is_beside(holding->lock) && sim_beside_broken_at(holding->lock) >= holding->expected;
+    int64_t since = holding->expected - 2 * history.lease_ms * HFI_MS; /* it was passed on before its process heard of that */
+    return sim_is_beside(holding->lock) && sim_beside_broken_at(holding->lock) >= since && sim_beside_broken_at(holding->lock) >= 0;
 }
 
 /* Beside others that do, or alone. */

@@ -571,7 +571,8 @@ static void operate(void *arg)
         if (dead_count == 0 || tries_under_way > 0)
             continue;
         int at = (int)sim_between(0, dead_count - 1);
-        bool by_break = !sim_beside.by_call && sim_beside.room == 1 && history.settled == 0 && sim_chance(50);
+        /* What is executed late, after an answer that was lost, would hit whoever has it then. */
+        bool by_break = sim_beside.mild && !sim_beside.by_call && sim_beside.room == 1 && history.settled == 0 && sim_chance(50);
         struct sim_process *process = by_break ? operators_process() : NULL;
         if (sim.now < dead[at].since + sim_between(100 * HFI_MS, MEND_NS))
             continue;

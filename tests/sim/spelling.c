@@ -29,7 +29,8 @@ void sim_beside_draw(void)
     (void)snprintf(sim_beside.dialect, sizeof sim_beside.dialect, sim_beside.room > 1 ? "%s:%d" : "%s", name, sim_beside.room);
     sim_beside.by_call = sim_chance(30);
     sim_beside.mild = sim_chance(60);
-    sim_beside.contends = sim_beside.mild && sim_chance(15);
+    sim_beside.contends = sim_beside.mild && sim_chance(15) && sim_beside.room == 1;
+    sim_beside.by_call = sim_beside.by_call && !sim_beside.contends;
     sim_beside.hears = sim_beside.mild && !sim_server->refuses_config && sim_chance(60);
     history.linger_ms = sim_beside.hears ? 0 : history.linger_ms;
     history.pages = 0;

@@ -138,12 +138,14 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     if (history.by_sentinels)
         sim_say("by a server of reign %d, %.3f ms ago", reign, (double)(sim.now - at_server) / 1e6);
     history.grants++;
-    sim_beside_look(holding->lock);
     sim_say("GRANTED %slock %d, fence %lld, %lld ms", holding->shared ? "to share " : "", holding->lock, (long long)hf_lease_fence(lease),
             (long long)hf_lease_remaining_ms(lease));
     if (open_count == OPEN_MOST)
         abort();
     open_holdings[open_count++] = holding;
+    if (sim_is_beside(holding->lock) && sim_beside_broken_at(holding->lock) >= holding->expected)
+        sim_watch_broken(holding->lock);
+    sim_beside_look(holding->lock);
     return true;
 }
 
