@@ -6,6 +6,7 @@
 #include "core/lock/key_events.h"
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
+#include "core/protocol/dialect.h"
 #include "core/protocol/wire.h"
 #include "pool/replies.h"
 
@@ -44,7 +45,14 @@ static const redisReply *error_of(const redisReply *reply)
 }
 
 /* Other errors than a refusal pass: a tracker that the server has lost already is subscribed anew, and then armed by its new id.
- * A key that was gone before it was tracked is told of by nobody. */
+ * A key that was gone before it was tracked is told of by nobody; nor is a list of tokens that was there again: while all are out
+ * there is none. */
+static bool is_late(const struct hfi_lock *lock, const redisReply *reply)
+{
+    bool is_list = lock->keys.dialect != NULL && lock->keys.dialect->mark == HFI_MARK_TOKENS;
+    return is_list ? reply->type == REDIS_REPLY_ERROR && !hfi_reply_is_withheld(reply) : reply->type == REDIS_REPLY_NIL;
+}
+
 static void armed(struct hfi_command *command)
 {
     struct hfi_lock *lock = command->self;
@@ -56,7 +64,7 @@ static void armed(struct hfi_command *command)
         refused(client, error->str);
     else if (reply != NULL && reply->elements == 3 && error == NULL)
         (void)atomic_compare_exchange_strong(&client->tracking_state, &untried, HFI_TRACKING_ON);
-    if (reply != NULL && reply->elements == 3 && reply->element[2]->type == REDIS_REPLY_NIL)
+    if (reply != NULL && reply->elements == 3 && is_late(lock, reply->element[2]))
         hfi_key_events_requery(lock);
     hfi_table_unref(lock);
 }

@@ -40,9 +40,10 @@ local function left_free()
     end
 end
 
--- It was free for a second, or is theirs: the count begins anew.
-local function begins_anew(theirs)
-    if turn ~= 0 and (theirs or now > told('freed') + 1000000) then
+-- It was free for a second, or is theirs: the count begins anew. Who counts up and down again says only that somebody polls: it
+-- may be in vain, and must not end the turn for which it asks.
+local function begins_anew(theirs, in_vain)
+    if turn ~= 0 and (theirs and not in_vain or now > told('freed') + 1000000) then
         typed('HDEL', KEYS[3], 'turn', 'freed')
         turn = 0
     end

@@ -207,8 +207,9 @@ static void a_dead_holder_of_ours_is_cleared_away_by_the_next(void **state)
         f->client = hft_client(f->server, HF_CLIENT(.dialect = dialects[i]));
         assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.wait_ms = 5000), &lease, NULL), HF_OK);
         assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
-        assert_int_equal(hft_server_ask_integer(f->server, "EXISTS hf:lease:{x}:count=x hf:lease:{locks:x}:set5=locks:x"), 0);
-        assert_string_equal(says(f, "EXISTS hf:lease:{SEMAPHORE:x:AVAILABLE}:list=SEMAPHORE:x:AVAILABLE"), "0");
+        static const char left[] = "EXISTS hf:lease:{x}:count=x hf:lease:{locks:x}:set5=locks:x "
+                                   "hf:lease:{SEMAPHORE:x:AVAILABLE}:list=SEMAPHORE:x:AVAILABLE";
+        assert_int_equal(hft_server_ask_integer(f->server, left), 0);
         assert_int_equal(hf_client_close(f->client, NULL), HF_OK);
         f->client = NULL;
         if (strcmp(dialects[i], "tokens") == 0)
@@ -537,6 +538,52 @@ static void a_release_while_a_wait_begins_is_not_missed(void **state)
     assert_int_equal(hf_lease_release(first.lease, NULL), HF_OK);
 }
 
+/* Who counts up in vain is counted while nobody holds: that must not end the turn for which it asks. */
+static void who_counts_in_vain_does_not_end_its_own_turn(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    speak(f, "counter");
+    hf_lease *lease = must_take(f->client);
+    DO(f, "HSET hf:wait:{x}:count=x turn 1", "INCR x"); /* begun long ago; and somebody has just found it held */
+    int64_t released_ms = hft_boottime_ms();
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_string_equal(says(f, "GET x"), "1");
+    hft_take(&taker, f->client, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(watched(f) == 1);
+    int64_t asked = hft_server_calls(f->server, "evalsha");
+    DO(f, "DECR x");
+    HFT_UNTIL_TRUE(hft_server_calls(f->server, "evalsha") > asked);
+    bool is_granted = strcmp(says(f, "INCR x"), "1") != 0;
+    DO(f, "DECR x");
+    assert_true(!is_granted || hft_boottime_ms() - released_ms >= 200); /* else this machine has stood still */
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+}
+
+/* A list whose tokens are all out is no key: to who tracks it that is no news. */
+static void who_tracks_a_list_does_not_ask_all_the_time(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    speak(f, "tokens");
+    DO(f, "ACL SETUSER web reset on >secret ~* &* +@all -config");
+    assert_int_equal(hf_lease_release(must_take(f->client), NULL), HF_OK);
+    hf_client *other = hft_client(f->server, HF_CLIENT(.user = "web", .password = "secret", .dialect = "tokens"));
+    DO(f, "LPOP SEMAPHORE:x:AVAILABLE", "HSET SEMAPHORE:x:GRABBED 0 1.5");
+    hft_take(&taker, other, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_server_calls(f->server, "client|tracking") > 0);
+    int64_t asked = hft_server_calls(f->server, "evalsha");
+    (void)usleep(1000000);
+    assert_true(hft_server_calls(f->server, "evalsha") - asked < 10);
+    int64_t given_ms = hft_boottime_ms();
+    DO(f, "HDEL SEMAPHORE:x:GRABBED 0", "LPUSH SEMAPHORE:x:AVAILABLE 0");
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_true(taker.got_ms - given_ms < WOKEN_MS);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    assert_int_equal(hf_client_close(other, NULL), HF_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -561,6 +608,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_polls_has_a_turn_beside_threads_of_one_process_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_change_of_their_set_is_one_question, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_release_while_a_wait_begins_is_not_missed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_counts_in_vain_does_not_end_its_own_turn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_tracks_a_list_does_not_ask_all_the_time, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("dialects", tests, NULL, NULL);
 }

@@ -346,7 +346,7 @@ static void send_again_behind_the_release(struct sim_process *process, struct hf
     HFT_UNTIL(hft_listed(process, "acquire") == 1);
     sim_server_forget_scripts(true);
     sim_run(sim.now + 11 * HFI_MS / 10); /* it has been refused */
-    sim_server->scripts_known = UINT32_MAX;
+    memset(sim_server->scripts_known, 1, sizeof sim_server->scripts_known);
     hft_run(process, fire, opening.cancel);
 }
 
@@ -419,7 +419,7 @@ static void it_is_released_again_once_the_server_refuses_it_for_certain(void **s
     sim_thread_start(opening.process, fetch_page, &opening);
     HFT_UNTIL(hft_listed(opening.process, "acquire") == 2);
     sim_run(sim.now + 11 * HFI_MS / 10);
-    sim_server->scripts_known = UINT32_MAX;
+    memset(sim_server->scripts_known, 1, sizeof sim_server->scripts_known);
     hft_run(opening.process, fire, opening.cancel);
     HFT_UNTIL(hft_ran("acquire") == 2);
     sim_run(sim.now + HFI_MS / 2);

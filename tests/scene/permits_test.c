@@ -170,10 +170,10 @@ static void begin_to_overtake(struct sim_process *a, struct call *calls, enum si
                               struct hft_actor *second)
 {
     int refused = sim_server->scripts_refused;
-    sim_server->scripts_known = 0;
+    memset(sim_server->scripts_known, 0, sizeof sim_server->scripts_known);
     hft_give_back(first, a, calls[1].lease);
     HFT_UNTIL(sim_server->scripts_refused > refused);
-    sim_server->scripts_known = UINT32_MAX;
+    memset(sim_server->scripts_known, 1, sizeof sim_server->scripts_known);
     sim_server_refuse(refusal);
     hft_give_back(second, a, calls[2].lease);
 }
@@ -319,7 +319,7 @@ static void permits_that_are_gone_or_broken_are_lost_though_the_script_is_not_kn
             hft_run(b, break_it, b);
         else
             hft_tell("DEL hf:sem:{s}");
-        sim_server->scripts_known = 0;
+        memset(sim_server->scripts_known, 0, sizeof sim_server->scripts_known);
         int refused = sim_server->scripts_refused;
         for (int i = 0; i < 2; i++)
             hft_give_back(&givers[i], a, calls[i + 1].lease);

@@ -3,6 +3,7 @@
 #include "tests/scene/scene.h"
 #include "core/context/context.h"
 #include "core/protocol/scripts.h"
+#include "tests/sim/neighbours.h"
 #include "tests/sim/history.h"
 #include "tests/sim/pool_inside.h"
 
@@ -89,6 +90,16 @@ void sim_watch_moves(struct sim_process *process, int reign)
 void sim_watch_has_met(struct sim_process *process, int reign)
 {
     (void)process, (void)reign;
+}
+
+bool sim_neighbours_serve(void)
+{
+    return false;
+}
+
+void sim_neighbours_hear(const char *channel, size_t size)
+{
+    (void)channel, (void)size;
 }
 
 void sim_script_ran(const char *script, const struct sim_words *words)

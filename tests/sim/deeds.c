@@ -4,7 +4,7 @@
 #include "core/lock/handle.h"
 #include "base/park.h"
 #include "core/policy/fence.h"
-#include "tests/sim/history.h"
+#include "tests/sim/neighbours.h"
 #include "tests/sim/stops.h"
 
 #include <stdio.h>
@@ -94,8 +94,26 @@ static int64_t some_lease_ms(void)
 
 static int64_t some_wait_ms(void)
 {
-    int die = (int)sim_between(0, 9);
+    int die = (int)sim_between(sim_beside.on && sim_beside.contends ? 4 : 0, 9); /* a try gets what is left to the others */
     return die < 2 ? 0 : die < 4 ? sim_between(1, 100) : sim_between(100, SIM_WAIT_MS);
+}
+
+/* In a dialect, or, where only part of the acquires name one, perhaps another lock in none. */
+static const char *some_lock(int *lock, char name[16])
+{
+    *lock = (int)sim_between(0, history.locks - 1);
+    bool plain = !sim_beside.on || (sim_beside.by_call && sim_chance(25));
+    if (sim_beside.on && plain)
+        *lock = SIM_PLAIN_LOCK;
+    (void)snprintf(name, 16, "n%d", *lock);
+    return plain ? NULL : sim_beside.dialect;
+}
+
+/* An operator has taken it away by force. */
+static bool is_broken(const struct sim_holding *holding)
+{
+    int64_t since = holding->expected - 2 * history.lease_ms * HFI_MS; /* it was passed on before its process heard of that */
+    return sim_is_beside(holding->lock) && sim_beside_broken_at(holding->lock) >= since && sim_beside_broken_at(holding->lock) >= 0;
 }
 
 /* Beside others that do, or alone. */
@@ -163,7 +181,7 @@ void sim_give_back(struct sim_holding *holding)
     sim_oracle_released(&history.oracle, holding->grant, valid, status == HF_OK);
     holding->lease = NULL;
     holding->released = true;
-    bool starved = 2 * sim_stopped(sim.self, holding->given) >= holding->good_for; /* what renews it had no time to */
+    bool starved = 2 * sim_stopped(sim.self, holding->given) >= holding->good_for || is_broken(holding); /* what renews it had no time to */
     if (!valid && sim_faults_cost_nothing() && !starved)
         sim_violation("[no-false-loss] a lease is lost though nothing is wrong");
     bool late = status == HF_LOST && (starved || sim_stopped(sim.self, began) > 0); /* it went out when the key had ended */
@@ -196,15 +214,16 @@ static void lock_once(struct sim_actor *actor)
 {
     hf_error error = {.status = HF_OK};
     hf_lease *lease;
-    int lock = (int)sim_between(0, history.locks - 1);
+    int lock;
     char name[16];
-    (void)snprintf(name, sizeof name, "n%d", lock);
+    const char *dialect = some_lock(&lock, name);
     if (history.uses_up_fences && sim_chance(15))
         use_up_fences(actor, name);
     struct sim_holding *holding = sim_watch_expect(lock);
     holding->shared = shares();
     hf_lock_options options = {.size = sizeof options,
                                .shared = holding->shared,
+                               .dialect = dialect,
                                .lease_ms = some_lease_ms(),
                                .wait_ms = some_wait_ms(),
                                .linger_ms = sim_chance(30) ? history.linger_ms : 0,
@@ -324,7 +343,7 @@ static void take_pending(struct started *s)
     sim_say("thread %d takes its pending%s: %s", s->actor->number, decided ? "" : ", which is not decided",
             hf_status_name(s->status));
     bool kept = s->decided >= 0 && sim.now > s->decided;
-    bool starved = kept && 2 * sim_stopped(sim.self, s->began) >= history.lease_ms * HFI_MS;
+    bool starved = (kept && 2 * sim_stopped(sim.self, s->began) >= history.lease_ms * HFI_MS) || is_broken(s->holding);
     if (!(s->status == HF_LOST && starved))
         check_status("take", s->status, &error);
     if (decided && s->status == HF_CANCELED)
@@ -360,10 +379,10 @@ static void start_once(struct sim_actor *actor)
     struct started *s = calloc(1, sizeof *s);
     hf_error error = {.status = HF_OK};
     char name[16];
+    int lock;
     if (s == NULL)
         abort();
-    int lock = (int)sim_between(0, history.locks - 1);
-    (void)snprintf(name, sizeof name, "n%d", lock);
+    const char *dialect = some_lock(&lock, name);
     hfi_park_init(&s->told);
     s->actor = actor;
     s->holding = sim_watch_expect(lock);
@@ -373,6 +392,7 @@ static void start_once(struct sim_actor *actor)
     s->takes_inside = sim_chance(40);
     hf_lock_options options = {.size = sizeof options,
                                .shared = s->holding->shared,
+                               .dialect = dialect,
                                .lease_ms = some_lease_ms(),
                                .wait_ms = some_wait_ms(),
                                .linger_ms = sim_chance(30) ? history.linger_ms : 0,
@@ -419,7 +439,7 @@ static void give_back_set(struct sim_holding **holdings, int count, hf_lease *wh
     int64_t began = sim.now;
     sim_say("releases %d locks%s", count, valid ? "" : " (they are over)");
     for (int i = 0; i < count; i++) {
-        starved = starved || 2 * sim_stopped(sim.self, holdings[i]->given) >= holdings[i]->good_for;
+        starved = starved || 2 * sim_stopped(sim.self, holdings[i]->given) >= holdings[i]->good_for || is_broken(holdings[i]);
         sim_watch_releases(holdings[i]);
         holdings[i]->lease = NULL;
         holdings[i]->released = true;
@@ -468,6 +488,7 @@ static void lock_several(struct sim_actor *actor)
         if ((actor->wants_set >> lock & 1) != 0)
             (holdings[i++] = sim_watch_expect(lock))->in_set = true;
     hf_lock_options options = {.size = sizeof options,
+                               .dialect = sim_beside.on ? sim_beside.dialect : NULL,
                                .lease_ms = some_lease_ms(),
                                .wait_ms = some_wait_ms(),
                                .linger_ms = sim_chance(30) ? history.linger_ms : 0,

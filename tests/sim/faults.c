@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* faults.c - the plan of a history's faults: which ones and when, by the profile and at random. */
-#include "tests/sim/history.h"
+#include "tests/sim/neighbours.h"
 #include "tests/sim/hosts.h"
 #include "tests/sim/pool_inside.h"
 #include "tests/sim/sentinels.h"
@@ -11,7 +11,7 @@ const char *sim_profile_name(enum sim_profile profile)
 {
     static const char *const names[] = {"calm",   "deaf",     "lossy",   "singles",  "kills",   "pauses",
                                         "cuts",   "stalls",   "freezes", "restarts", "amnesia", "failovers",
-                                        "clocks", "refusals", "foreign", "lies", "storm", "replicas", "sentinels"};
+                                        "clocks", "refusals", "foreign", "lies", "storm", "replicas", "sentinels", "neighbours"};
     _Static_assert(sizeof names / sizeof names[0] == SIM_PROFILES, "each profile has a name");
     return profile < SIM_PROFILES ? names[profile] : "any";
 }
@@ -197,6 +197,7 @@ static void crash(bool keeps_data)
 
 static void hurt(enum sim_profile how)
 {
+    static const enum sim_profile beside[] = {SIM_KILLS, SIM_KILLS, SIM_PAUSES, SIM_CUTS, SIM_STALLS, SIM_FREEZES, SIM_REFUSALS};
     history.faults++;
     switch (how) {
     case SIM_KILLS:
@@ -236,6 +237,10 @@ static void hurt(enum sim_profile how)
         break;
     case SIM_LIES:
         sim_lie();
+        break;
+    case SIM_NEIGHBOURS:
+        if (!sim_beside.mild)
+            hurt(beside[sim_between(0, (int64_t)(sizeof beside / sizeof beside[0]) - 1)]);
         break;
     case SIM_REPLICAS:
     case SIM_SENTINELS:
@@ -376,18 +381,23 @@ bool sim_faults_may_hurt(const struct sim_process *process, int64_t since)
     return process->last_pause_end != 0 && process->last_pause_end >= since;
 }
 
+static bool is_mild(void)
+{
+    return is(SIM_NEIGHBOURS) && sim_beside.mild;
+}
+
 bool sim_connections_are_well(void)
 {
-    return is(SIM_CALM) || is(SIM_DEAF) || is(SIM_SINGLES) || is(SIM_KILLS) || is(SIM_CLOCKS) || is(SIM_LIES);
+    return is(SIM_CALM) || is(SIM_DEAF) || is(SIM_SINGLES) || is(SIM_KILLS) || is(SIM_CLOCKS) || is(SIM_LIES) || is_mild();
 }
 
 bool sim_faults_cost_nothing(void)
 {
-    return is(SIM_CALM) || is(SIM_LIES);
+    return is(SIM_CALM) || is(SIM_LIES) || is_mild();
 }
 
 bool sim_world_is_well(void)
 {
-    bool always = is(SIM_CALM) || is(SIM_DEAF) || is(SIM_SINGLES) || is(SIM_KILLS) || is(SIM_LIES);
+    bool always = is(SIM_CALM) || is(SIM_DEAF) || is(SIM_SINGLES) || is(SIM_KILLS) || is(SIM_LIES) || is_mild();
     return always || (history.settled != 0 && sim.now > history.settled);
 }

@@ -2,7 +2,7 @@
 /* history.c - the processes of a history and their clients, drawn from the seed, from the first dial to the last
  * close. */
 #include "base/random.h"
-#include "tests/sim/history.h"
+#include "tests/sim/neighbours.h"
 #include "tests/sim/stops.h"
 
 #include <stdio.h>
@@ -11,7 +11,8 @@
 
 #define FAULTS_NS (4500 * HFI_MS) /* then all is well, and everybody goes on: */
 #define SETTLE_NS (2500 * HFI_MS) /* when timeouts and dials are over, the bounds hold, */
-#define WELL_NS   (2000 * HFI_MS) /* and are watched for so long */
+#define WELL_NS   (2000 * HFI_MS) /* and are watched for so long, */
+#define CONTENDS_NS (16000 * HFI_MS) /* or longer, where the others have to wait for their turn */
 
 struct sim_history history;
 
@@ -34,8 +35,9 @@ static void open_client(void *arg)
                                  .replicas = history.replicas,
                                  .replicas_ms = history.replicas_ms,
                                  .lanes = (int)sim_between(1, 2),
-                                 .keyspace_events = sim_chance(30) ? "off" : "auto",
+                                 .keyspace_events = sim_chance(30) && !(sim_beside.on && sim_beside.hears) ? "off" : "auto",
                                  .local_bytes = history.pages > 0 && sim_chance(30) ? HF_OFF : 0,
+                                 .dialect = sim_beside.on && !sim_beside.by_call ? sim_beside.dialect : NULL,
                                  .lazy = sim_chance(50)};
     while (hf_client_open(uri(), &options, &process->client, &error) != HF_OK)
         sim_sleep(sim_between(1, 200) * HFI_MS);
@@ -67,7 +69,7 @@ static bool all_over(void)
     for (int i = 0; i < history.actor_count; i++)
         if (history.actors[i].process->alive && !history.actors[i].over)
             return false;
-    return true;
+    return sim_neighbours_are_over();
 }
 
 static void check_nobody_hangs(void)
@@ -97,6 +99,10 @@ static void probe(void *arg)
         (void)snprintf(name, sizeof name, "n%d", lock);
         struct sim_holding *holding = sim_watch_expect(lock);
         hf_lock_options wait = {.size = sizeof wait, .wait_ms = 600 + history.linger_ms + 6 * history.replicas_ms};
+        if (sim_beside.on) { /* a list whose maker has died is made anew after a second */
+            wait.dialect = sim_beside.dialect;
+            wait.wait_ms += 1500;
+        }
         hf_status status = hf_lock_acquire(process->client, name, &wait, &lease, &error);
         if (status != HF_OK) {
             sim_violation("[keys-end] lock %d is nobody's and not to be had: %s", lock, error.message);
@@ -239,7 +245,12 @@ static void draw(enum sim_profile profile)
     history.by_sentinels = history.profile == SIM_REPLICAS || history.profile == SIM_SENTINELS;
     if (history.by_sentinels)
         draw_deployment();
+    sim_beside.on = false;
+    if (history.profile == SIM_NEIGHBOURS)
+        sim_beside_draw();
     history.ops_end = FAULTS_NS + SETTLE_NS + WELL_NS + quarantines_ns() + history.second_life_ms * HFI_MS;
+    if (sim_beside.on && sim_beside.contends)
+        history.ops_end += CONTENDS_NS;
 }
 
 void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, struct sim_result *result)
@@ -260,8 +271,11 @@ void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, stru
     history.oracle.by_several = history.by_sentinels;
     history.oracle.lossless = history.replicas != 0;
     history.oracle.apart = (1000 + history.guard_ms) * HFI_MS;
+    for (int lock = 0; sim_is_beside(lock); lock++)
+        sim_oracle_has_room(&history.oracle, lock, sim_beside.room);
     sim_permits_begin();
     sim_faults_plan();
+    sim_neighbours_begin();
     for (int i = 0; i < history.process_goal; i++)
         sim_at(sim_chance(70) ? sim.now : sim_between(0, 1000 * HFI_MS), NULL, begin, NULL, 0);
     run_phases();

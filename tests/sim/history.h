@@ -39,6 +39,7 @@ enum sim_profile {
     SIM_STORM,     /* all of it at once */
     SIM_REPLICAS,  /* failovers, of which replicas=all lets none lose a lease, and replicas=N none after a crash */
     SIM_SENTINELS, /* failovers with quarantine_ms, or with nothing */
+    SIM_NEIGHBOURS, /* other programs take the same locks, and die; in part of the histories something of ours is hurt too */
     SIM_PROFILES
 };
 const char *sim_profile_name(enum sim_profile profile);
@@ -153,6 +154,10 @@ void sim_watch_moves(struct sim_process *process, int reign);
 void sim_watch_has_met(struct sim_process *process, int reign);
 void sim_watch_killed(const struct sim_process *process);
 /* How long a lease of this owner may be held by nobody while somebody waits; the row of docs/protocol.md that says so. */
+/* Since when somebody healthy waits for it; -1: nobody does. */
+int64_t sim_watch_waited_since(int lock);
+int sim_watch_valid(int lock);    /* so many leases of it are, and are not broken */
+void sim_watch_broken(int lock); /* by force: who has lost it has not heard yet */
 int64_t sim_watch_most(int owner, const char **row);
 /* The process whose token it is: its number, -1 for another program's token, above SIM_PROCESSES for a dead
  * process's. */
@@ -160,6 +165,7 @@ int sim_watch_owner(const char *token);
 
 /* tokens.c */
 void sim_tokens_begin(void);
+int sim_tokens_name_of(const char *key); /* of a lock, page or semaphore; -1: none */
 /* Who asks for a lock, as the oracle counts: those of a process that share it are another. */
 int sim_asker(bool shares);
 /* The queue's key, the readers' key of a lock. */
@@ -178,6 +184,8 @@ const char *sim_tokens_some(int *name); /* one of those that came last; NULL: no
 int64_t sim_tokens_wanted_since(const char *token, int name);
 void sim_tokens_look_anew(void); /* another server counts from now on */
 void sim_tokens_after_loss(void);                         /* the server's keys are others now */
+
+/* lifetimes.c */
 void sim_tokens_look_at_keys(void);
 void sim_tokens_look_at_the_end(void); /* everybody has closed */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* holders.c - who has a lock, by the keys of the server. */
 #include "tests/sim/history.h"
+#include "tests/sim/neighbours.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -59,6 +60,8 @@ const char *sim_tokens_holder(int lock)
 {
     static struct readers readers;
     char key[64];
+    if (sim_is_beside(lock))
+        return sim_beside_holder(lock);
     const char *there = sim_tokens_value(lock);
     if (there == NULL || strcmp(there, SHARED) != 0)
         return there;

@@ -290,7 +290,7 @@ void sim_host_crash(struct sim_host *host, bool told)
     host->server->up = false;
     host->server->frozen_until = 0;
     host->server->epoch = ++runs;
-    host->server->scripts_known = 0;
+    memset(host->server->scripts_known, 0, sizeof host->server->scripts_known);
     host->server->notify[0] = 0;
     for (int i = 0; i < SIM_SERVERS; i++) {
         if (sim_hosts[i].master != host)

@@ -136,7 +136,7 @@ bool sim_key_typed(struct sim_keyspace *keys, const char *name, enum type type, 
     return *key == NULL || (*key)->type == type || refuse_type(reply);
 }
 
-static void put_string(struct sim_keyspace *keys, const char *name, const char *bytes, size_t size,
+static void put_string(struct sim_keyspace *keys, const char *event, const char *name, const char *bytes, size_t size,
                        int64_t expire_ms)
 {
     struct sim_key *key = find(keys, name);
@@ -146,7 +146,7 @@ static void put_string(struct sim_keyspace *keys, const char *name, const char *
     key->value = sim_key_copy(bytes, size);
     key->size = size;
     key->expire_ms = expire_ms;
-    sim_key_tell(keys, "set", name, key->value);
+    sim_key_tell(keys, event, name, key->value);
 }
 
 /* ---- strings and lifetimes ---- */
@@ -174,7 +174,7 @@ static bool set(struct sim_keyspace *keys, const struct sim_words *words, struct
         sim_reply_nil(reply);
         return true;
     }
-    put_string(keys, words->text[1], words->text[2], words->size[2], expire_ms);
+    put_string(keys, "set", words->text[1], words->text[2], words->size[2], expire_ms);
     sim_reply_line(reply, '+', "OK");
     return true;
 }
@@ -252,12 +252,29 @@ static bool persist(struct sim_keyspace *keys, const struct sim_words *words, st
     return true;
 }
 
-static bool incrby(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+static bool setnx(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    bool is_new = find(keys, words->text[1]) == NULL;
+    if (is_new)
+        put_string(keys, "set", words->text[1], words->text[2], words->size[2], 0);
+    sim_say_number(reply, is_new);
+    return true;
+}
+
+static bool getset(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    if (!get(keys, words, reply))
+        return false;
+    put_string(keys, "set", words->text[1], words->text[2], words->size[2], 0);
+    return true;
+}
+
+static bool count_by(struct sim_keyspace *keys, const struct sim_words *words, const char *by, struct hfi_buffer *reply)
 {
     struct sim_key *key;
     char *end, text[32];
-    int64_t step = strtoll(words->text[2], &end, 10), number = 0;
-    bool whole = *end == 0 && words->size[2] > 0;
+    int64_t step = strtoll(by, &end, 10), number = 0;
+    bool whole = *end == 0 && *by != 0;
     if (!sim_key_typed(keys, words->text[1], STRING, reply, &key))
         return false;
     if (key != NULL && whole) {
@@ -269,9 +286,24 @@ static bool incrby(struct sim_keyspace *keys, const struct sim_words *words, str
     if (__builtin_add_overflow(number, step, &number))
         return sim_refuse(reply, "ERR increment or decrement would overflow");
     (void)sim_digits(text, number);
-    put_string(keys, words->text[1], text, strlen(text), key != NULL ? key->expire_ms : 0);
+    put_string(keys, "incrby", words->text[1], text, strlen(text), key != NULL ? key->expire_ms : 0);
     sim_say_number(reply, number);
     return true;
+}
+
+static bool incrby(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    return count_by(keys, words, words->text[2], reply);
+}
+
+static bool incr(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    return count_by(keys, words, "1", reply);
+}
+
+static bool decr(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    return count_by(keys, words, "-1", reply);
 }
 
 /* ---- the rest ---- */
@@ -327,7 +359,13 @@ static const struct command *command_of(const struct sim_words *words)
         {"ZSCORE", 3, READS, sim_zscore},   {"PERSIST", 2, SHRINKS, persist},
         {"EXISTS", 2, READS, exists},   {"PUBSUB", 3, READS, pubsub},     {"ZCARD", 2, READS, sim_zcard},
         {"PEXPIRETIME", 2, READS, pexpiretime},
-        {"ZREMRANGEBYSCORE", 4, SHRINKS, sim_zremrangebyscore}};
+        {"ZREMRANGEBYSCORE", 4, SHRINKS, sim_zremrangebyscore},
+        {"SETNX", 3, GROWS, setnx},     {"GETSET", 3, GROWS, getset},     {"INCR", 2, GROWS, incr},
+        {"DECR", 2, GROWS, decr},       {"HKEYS", 2, READS, sim_hkeys},   {"HLEN", 2, READS, sim_hlen},
+        {"SADD", 3, GROWS, sim_sadd},   {"SREM", 3, SHRINKS, sim_srem},   {"SISMEMBER", 3, READS, sim_sismember},
+        {"SMISMEMBER", 3, READS, sim_smismember}, {"SCARD", 2, READS, sim_scard}, {"LLEN", 2, READS, sim_llen},
+        {"LPOP", 2, SHRINKS, sim_lpop}, {"LPUSH", 3, GROWS, sim_lpush},   {"RPUSH", 3, GROWS, sim_rpush},
+        {"LRANGE", 4, READS, sim_lrange}};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (sim_is(words, commands[i].name))
             return &commands[i];
@@ -462,6 +500,12 @@ const char *sim_keyspace_field(struct sim_keyspace *keys, const char *name, cons
     struct sim_key *key = find(keys, name);
     const struct member *one = key != NULL ? *sim_key_place_of(key, field) : NULL;
     return one != NULL ? one->value : NULL;
+}
+
+const char *sim_keyspace_first(struct sim_keyspace *keys, const char *name)
+{
+    const struct sim_key *key = find(keys, name);
+    return key != NULL && key->members != NULL ? key->members->name : NULL;
 }
 
 const char *sim_keyspace_string(struct sim_keyspace *keys, const char *name)

@@ -59,6 +59,7 @@ void sim_keyspace_members(struct sim_keyspace *keys, const char *key,
                           void (*visit)(void *arg, const char *member), void *arg);
 double sim_keyspace_score(struct sim_keyspace *keys, const char *key, const char *member); /* NAN: none */
 const char *sim_keyspace_field(struct sim_keyspace *keys, const char *key, const char *field); /* of a hash; NULL: none */
+const char *sim_keyspace_first(struct sim_keyspace *keys, const char *key); /* field or member; NULL: there is none */
 const char *sim_keyspace_string(struct sim_keyspace *keys, const char *key); /* NULL: none */
 
 /* The framing. Parses one command from the front of the bytes; returns its length in bytes, 0 if it is not complete. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* keyspace_inside.h - what keyspace.c and members.c, sorted sets and hashes, share. */
+/* keyspace_inside.h - what keyspace.c, members.c (sorted sets and hashes) and collections.c (sets and lists) share. */
 #ifndef SIM_KEYSPACE_INSIDE_H
 #define SIM_KEYSPACE_INSIDE_H
 
 #include "tests/sim/keyspace.h"
 
-enum type { STRING, ZSET, HASH };
+enum type { STRING, ZSET, HASH, SET, LIST };
 
-struct member { /* of a sorted set, in its order; or a field of a hash */
+struct member { /* of a sorted set or a list, in its order; of a set; or a field of a hash */
     struct member *next;
     double score;
     char *name, *value;
@@ -37,5 +37,7 @@ struct member **sim_key_place_of(struct sim_key *key, const char *name);
 
 typedef bool sim_command(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply);
 sim_command sim_zadd, sim_zremrangebyscore, sim_zrem, sim_zcard, sim_zrange, sim_zrank, sim_zscore, sim_hset, sim_hget, sim_hdel;
+sim_command sim_hkeys, sim_hlen, sim_sadd, sim_srem, sim_sismember, sim_smismember, sim_scard, sim_llen, sim_lpop, sim_lpush, sim_rpush,
+    sim_lrange;
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCRIPTS_MOST 64
+#define SCRIPTS_MOST 256
 
 static lua_State *lua;
 static struct sim_keyspace *keyspace; /* of the script that runs */

@@ -197,20 +197,53 @@ bool sim_zscore(struct sim_keyspace *keys, const struct sim_words *words, struct
 bool sim_hset(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
     struct sim_key *key;
+    if (words->count % 2 != 0)
+        return sim_refuse(reply, "ERR wrong number of arguments for 'hset' command");
     if (!sim_key_typed(keys, words->text[1], HASH, reply, &key))
         return false;
     if (key == NULL)
         key = sim_key_make(keys, words->text[1], HASH);
-    struct member **at = sim_key_place_of(key, words->text[2]), *field = *at;
-    sim_say_number(reply, field == NULL);
-    if (field == NULL) {
-        field = *at = calloc(1, sizeof *field);
-        if (field == NULL)
-            abort();
-        field->name = sim_key_copy(words->text[2], words->size[2]);
+    int count = 0;
+    for (int i = 2; i < words->count; i += 2) {
+        struct member **at = sim_key_place_of(key, words->text[i]), *field = *at;
+        count += field == NULL;
+        if (field == NULL) {
+            field = *at = calloc(1, sizeof *field);
+            if (field == NULL)
+                abort();
+            field->name = sim_key_copy(words->text[i], words->size[i]);
+        }
+        free(field->value);
+        field->value = sim_key_copy(words->text[i + 1], words->size[i + 1]);
+        sim_key_tell(keys, "hset", key->name, field->name);
     }
-    free(field->value);
-    field->value = sim_key_copy(words->text[3], words->size[3]);
+    sim_say_number(reply, count);
+    return true;
+}
+
+bool sim_hkeys(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    struct sim_key *key;
+    int64_t count = 0;
+    if (!sim_key_typed(keys, words->text[1], HASH, reply, &key))
+        return false;
+    for (const struct member *field = key != NULL ? key->members : NULL; field != NULL; field = field->next)
+        count++;
+    sim_reply_number(reply, '*', count);
+    for (const struct member *field = key != NULL ? key->members : NULL; field != NULL; field = field->next)
+        sim_say_text(reply, field->name);
+    return true;
+}
+
+bool sim_hlen(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    struct sim_key *key;
+    int64_t count = 0;
+    if (!sim_key_typed(keys, words->text[1], HASH, reply, &key))
+        return false;
+    for (const struct member *field = key != NULL ? key->members : NULL; field != NULL; field = field->next)
+        count++;
+    sim_say_number(reply, count);
     return true;
 }
 
@@ -232,6 +265,6 @@ bool sim_hdel(struct sim_keyspace *keys, const struct sim_words *words, struct h
     struct sim_key *key;
     if (!sim_key_typed(keys, words->text[1], HASH, reply, &key))
         return false;
-    sim_say_number(reply, take_all_out(keys, key, words, NULL));
+    sim_say_number(reply, take_all_out(keys, key, words, "hdel"));
     return true;
 }

@@ -59,11 +59,12 @@ static bool is_excused(const struct sim_oracle *oracle, const struct sim_grant *
 static void check_alone(struct sim_oracle *oracle, const struct sim_grant *new)
 {
     int name = new->name;
+    int beside = 0;
     if (new->void_now)
         return; /* heard late of a load that is thrown away already */
     for (int i = 0; i < oracle->grant_count; i++) {
         const struct sim_grant *other = &oracle->grants[i];
-        if (other->name != name || !other->valid || other->void_now || (new->shared && other->shared))
+        if (other->name != name || !other->valid || other->void_now || (new->shared && other->shared) || ++beside < oracle->room[name])
             continue;
         if (is_excused(oracle, other, new))
             oracle->overlaps_excused++;
@@ -94,7 +95,8 @@ static void check_fence(struct sim_oracle *oracle, const struct sim_grant *new)
         bool by_time = oracle->by_several && !oracle->lossless && name >= oracle->strict;
         bool divided = name >= oracle->strict && is_divided(oracle, other->at_server, new->at_server);
         bool older = new->at_server <= other->at_server && (divided || new->void_now);
-        if (by_time ? !is_in_order(oracle, new, other) : new->fence <= other->fence && !older)
+        bool is_out_of_order = oracle->room[name] > 1 ? new->fence == other->fence : new->fence <= other->fence;
+        if (by_time ? !is_in_order(oracle, new, other) : is_out_of_order && !older)
             violated(oracle, "fences-rise", "name %d: fence %" PRId64 " comes after %" PRId64, name, new->fence,
                      other->fence);
     }
@@ -250,6 +252,12 @@ void sim_oracle_data_lost(struct sim_oracle *oracle, int64_t now)
         oracle->data_lost[oracle->data_lost_count++] = now;
 }
 
+void sim_oracle_broken_now(struct sim_oracle *oracle, int grant, int64_t now)
+{
+    oracle->grants[grant].void_now = true;
+    oracle->broken[oracle->grants[grant].name] = now;
+}
+
 bool sim_oracle_is_held(const struct sim_oracle *oracle, int name)
 {
     for (int i = oracle->grant_count - 1; i >= 0; i--)
@@ -288,6 +296,50 @@ void sim_oracle_passed(struct sim_oracle *oracle, int name, int64_t since, int64
     if (now - since > most)
         violated(oracle, "passes-end", "name %d: a process passes it on for %.1f ms while others wait; %.1f ms are promised",
                  name, (double)(now - since) / 1e6, (double)most / 1e6);
+}
+
+/* ---- beside other programs ---- */
+
+void sim_oracle_has_room(struct sim_oracle *oracle, int name, int room)
+{
+    oracle->room[name] = room;
+}
+
+void sim_oracle_beside(struct sim_oracle *oracle, int name, int ours, int theirs, int most)
+{
+    if (ours + theirs > most)
+        violated(oracle, "one-holder", "name %d: %d of ours have it and %d of theirs; %d may", name, ours, theirs, most);
+}
+
+void sim_oracle_marks(struct sim_oracle *oracle, int name, int there, int known)
+{
+    if (there != known)
+        violated(oracle, "marks-add-up", "name %d: the server has %d marks, and %d were made", name, there, known);
+}
+
+void sim_oracle_marked(struct sim_oracle *oracle, bool by_its_own_question, bool heard)
+{
+    if (!by_its_own_question && !heard)
+        violated(oracle, "none-to-the-deaf", "a waiter that hears nothing gets what has no end");
+}
+
+void sim_oracle_told_them(struct sim_oracle *oracle, int name, bool told)
+{
+    if (!told)
+        violated(oracle, "theirs-are-told", "name %d: it is given back, and who waits among the others is not told", name);
+}
+
+void sim_oracle_their_turn(struct sim_oracle *oracle, int name, int64_t length, int64_t most)
+{
+    if (length > most)
+        violated(oracle, "their-turn", "name %d: one of theirs asks for %.1f ms and none gets it; %.1f ms are promised", name,
+                 (double)length / 1e6, (double)most / 1e6);
+}
+
+void sim_oracle_endless(struct sim_oracle *oracle, int name, int64_t length, int64_t most)
+{
+    if (length > most)
+        violated(oracle, "ends-anyway", "name %d: its key has no end for %.1f ms though one of us waits", name, (double)length / 1e6);
 }
 
 /* ---- the queue ---- */
@@ -380,6 +432,12 @@ void sim_oracle_asks(struct sim_oracle *oracle, int asker, int name, int64_t now
 void sim_oracle_calls(struct sim_oracle *oracle, int asker, int name)
 {
     oracle->asked[asker][name] -= (name < oracle->strict ? 5 : 4) * ASK_NS; /* with quarantine each hand-off is a question more */
+}
+
+void sim_oracle_news(struct sim_oracle *oracle, int name)
+{
+    for (int asker = 0; asker < SIM_ASKERS_MOST; asker++)
+        oracle->asked[asker][name] -= ASK_NS;
 }
 
 void sim_oracle_canceled(struct sim_oracle *oracle, const char *call, int64_t length, int64_t most)

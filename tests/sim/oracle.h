@@ -55,12 +55,15 @@ struct sim_oracle {
     bool by_several; /* servers: a block of fences alone does not say who gave it */
     bool lossless; /* no takeover loses a lease, so none excuses anything */
     int64_t apart; /* fences by two servers have an order if they are so far apart in time */
+    int room[SIM_NAMES_MOST]; /* for so many holders; 0: one */
     int strict; /* of so many names a loss of data excuses nothing */
     uint64_t losses, overlaps_excused, passed_excused;
     int64_t longest_gap;
 };
 
 void sim_oracle_begin(struct sim_oracle *oracle, void (*violated)(const char *what));
+/* So many may have the name at a time: the fences of those have no order, but no two are the same. */
+void sim_oracle_has_room(struct sim_oracle *oracle, int name, int room);
 
 /* A thread was granted a lease that is valid now. Returns the grant's number. */
 int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server);
@@ -96,6 +99,20 @@ bool sim_oracle_is_held(const struct sim_oracle *oracle, int name);
 void sim_oracle_backed(struct sim_oracle *oracle, int grant, bool has_key, int64_t now);
 void sim_oracle_broken(struct sim_oracle *oracle, int name, int64_t now);
 
+/* By force: until its holder hears of it, another one may have the name too. */
+void sim_oracle_broken_now(struct sim_oracle *oracle, int grant, int64_t now);
+
+/* Beside other programs: so many valid leases of ours there are, so many of theirs; the marks that the server has, and those of which
+ * one of either side knows; a token has got a mark that has no end, by its own question or by another's; a release of ours has told
+ * who waits among them, as their recipe is told; nobody of theirs has got it for this long, though one has asked all the time; a key
+ * has had no end for this long, though one of us waits who has to give it one. */
+void sim_oracle_beside(struct sim_oracle *oracle, int name, int ours, int theirs, int most);
+void sim_oracle_marks(struct sim_oracle *oracle, int name, int there, int known);
+void sim_oracle_marked(struct sim_oracle *oracle, bool by_its_own_question, bool heard);
+void sim_oracle_told_them(struct sim_oracle *oracle, int name, bool told);
+void sim_oracle_their_turn(struct sim_oracle *oracle, int name, int64_t length, int64_t most);
+void sim_oracle_endless(struct sim_oracle *oracle, int name, int64_t length, int64_t most);
+
 /* A lease that could be held is held by nobody since this time. most: the bound on that, of this row of the table of
  * worst waits. since < 0: it is held. */
 void sim_oracle_gap(struct sim_oracle *oracle, int name, const char *row, int64_t since, int64_t now,
@@ -128,6 +145,8 @@ void sim_oracle_canceled(struct sim_oracle *oracle, const char *call, int64_t le
  * more for each call that begins. */
 void sim_oracle_asks(struct sim_oracle *oracle, int asker, int name, int64_t now);
 void sim_oracle_calls(struct sim_oracle *oracle, int asker, int name);
+/* What is waited for has changed: everybody may ask once for that. */
+void sim_oracle_news(struct sim_oracle *oracle, int name);
 
 /* fetch: the server stored a value that was loaded under this fence, from this time on; the key was thrown away
  * (forget). */

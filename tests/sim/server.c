@@ -5,6 +5,7 @@
 #include "pool/owner.h"
 #include "tests/sim/hosts.h"
 #include "tests/sim/lua.h"
+#include "tests/sim/neighbours.h"
 #include "tests/support/script_source.h"
 
 #include <stdio.h>
@@ -29,6 +30,9 @@ static const struct hfi_script *const scripts[] = {
     &hfi_script_break_permits, &hfi_script_quarantine};
 #define TOUCHED_MOST 64
 #define SCRIPTS (sizeof scripts / sizeof scripts[0])
+#define SPOKEN  ((size_t)HFI_MARK_KINDS * HFI_DIALECT_SCRIPTS)
+#define ALL     (2 * (SCRIPTS + SPOKEN))
+_Static_assert(ALL <= SIM_SCRIPTS_MOST, "each is known or not");
 
 /* ---- messages ---- */
 
@@ -96,6 +100,7 @@ static int64_t publish(void *self, const char *channel, size_t channel_size, con
         sim_server->messages++;
         send_message(wire, channel, channel_size, message, size);
     }
+    sim_neighbours_hear(channel, channel_size);
     sim_say("   PUBLISH %.*s (%lld hear it)", (int)size, message, (long long)heard);
     return heard;
 }
@@ -153,13 +158,27 @@ static void invalidate(const char *key)
     }
 }
 
+/* Its letter in notify-keyspace-events. */
+static char class_of(const char *event)
+{
+    static const struct {
+        const char *event;
+        char class;
+    } classes[] = {{"expired", 'x'}, {"evicted", 'e'}, {"set", '$'},  {"incrby", '$'}, {"sadd", 's'}, {"srem", 's'},  {"lpush", 'l'},
+                   {"rpush", 'l'},   {"lpop", 'l'},    {"hset", 'h'}, {"hdel", 'h'},   {"zadd", 'z'}, {"zrem", 'z'}};
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+        if (strcmp(classes[i].event, event) == 0)
+            return classes[i].class;
+    return 'g';
+}
+
 static void changed(void *self, const char *event, const char *key, const char *value)
 {
     char channel[600];
     (void)self;
     sim_key_changed(event, key, value);
     invalidate(key);
-    if (strchr(sim_server->notify, 'K') == NULL || event[0] == 's' || event[0] == 'z')
+    if (strchr(sim_server->notify, 'K') == NULL || strchr(sim_server->notify, class_of(event)) == NULL)
         return;
     int size = snprintf(channel, sizeof channel, "__keyspace@0__:%s", key);
     (void)publish(NULL, channel, (size_t)size, event, strlen(event));
@@ -240,11 +259,31 @@ void sim_server_refuse(enum sim_refusal refuses)
     sim_server->keys.refuses = refuses;
 }
 
+static void forget_all_scripts(void)
+{
+    memset(sim_server->scripts_known, 0, sizeof sim_server->scripts_known);
+}
+
+/* Of both sets: behind the scripts that ask for TIME those with the other clock; then those of dialects, likewise. */
+static const struct hfi_script *script_at(size_t at)
+{
+    if (at < 2 * SCRIPTS)
+        return at < SCRIPTS ? scripts[at] : scripts[at - SCRIPTS]->other;
+    at -= 2 * SCRIPTS;
+    size_t which = at % SPOKEN;
+    const struct hfi_script *script = hfi_dialect_scripts[which / HFI_DIALECT_SCRIPTS][which % HFI_DIALECT_SCRIPTS];
+    return at < SPOKEN ? script : script->other;
+}
+
 void sim_server_forget_scripts(bool all)
 {
-    size_t one = (size_t)sim_between(0, SCRIPTS - 1);
-    sim_say("the server forgets %s", all ? "all scripts" : scripts[one]->name);
-    sim_server->scripts_known &= all ? 0 : ~(UINT64_C(1) << one | UINT64_C(1) << (one + SCRIPTS));
+    size_t least = sim_server->speaks ? SCRIPTS + SPOKEN : SCRIPTS, one = (size_t)sim_between(0, (int64_t)least - 1);
+    one += one >= SCRIPTS ? SCRIPTS : 0;
+    sim_say("the server forgets %s", all ? "all scripts" : script_at(one)->name);
+    if (all)
+        forget_all_scripts();
+    else
+        sim_server->scripts_known[one] = sim_server->scripts_known[one + (one < SCRIPTS ? SCRIPTS : SPOKEN)] = false;
 }
 
 int sim_server_epoch(const struct sim_server *server)
@@ -280,7 +319,7 @@ void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, enum sim_
     }
     sim_server->epoch++;
     sim_server->up = false;
-    sim_server->scripts_known = 0;
+    forget_all_scripts();
     sim_server->frozen_until = 0;
     sim_server->keys.refuses = SIM_TAKES_ALL;
     sim_server->notify[0] = 0;
@@ -363,26 +402,20 @@ static void show_reply(const struct hfi_buffer *reply, size_t from)
     (void)putchar('\n');
 }
 
-/* Of both sets: behind the scripts that ask for TIME those with the other clock. */
-static const struct hfi_script *script_at(size_t at)
-{
-    return at < SCRIPTS ? scripts[at] : scripts[at - SCRIPTS]->other;
-}
-
 static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
 {
     bool spelt_out = sim_is(words, "EVAL");
     if (!spelt_out && !sim_is(words, "EVALSHA"))
         return false;
-    for (size_t i = 0; i < 2 * SCRIPTS; i++) {
+    for (size_t i = 0; i < (sim_server->speaks ? ALL : 2 * SCRIPTS); i++) {
         const struct hfi_script *script = script_at(i);
         bool same = spelt_out ? strcmp(words->text[1], hft_script_source(script)) == 0
                               : strcmp(words->text[1], script->sha1) == 0;
         if (!same)
             continue;
-        if (!spelt_out && (sim_server->scripts_known >> i & 1) == 0)
+        if (!spelt_out && !sim_server->scripts_known[i])
             break;
-        sim_server->scripts_known |= UINT64_C(1) << i;
+        sim_server->scripts_known[i] = true;
         show(words, script->name);
         sim_server->scripts++;
         size_t from = hfi_buffer_size(reply);
@@ -452,7 +485,7 @@ static void run(const struct sim_words *words, struct hfi_buffer *reply)
         sim_reply_number(reply, ':', 0);
         sim_reply_number(reply, '*', 0);
     } else if (sim_is(words, "SCRIPT")) {
-        sim_server->scripts_known = strcmp(words->text[1], "LOAD") == 0 ? UINT64_MAX : 0; /* one stands for all */
+        memset(sim_server->scripts_known, strcmp(words->text[1], "LOAD") == 0, sizeof sim_server->scripts_known); /* one stands for all */
         ok(reply);
     } else if (sim_is(words, "CONFIG")) {
         config(words, reply);
@@ -524,6 +557,8 @@ static void take(struct sim_wire *wire, const struct sim_words *words, const str
     } else {
         run(words, reply);
     }
+    while (!wire->in_multi && sim_neighbours_serve())
+        continue;
     if (!wire->in_multi && sim_server->host != NULL) {
         sim_command_over();
         pass_on(wire);

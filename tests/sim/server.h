@@ -7,6 +7,7 @@
 #include "tests/sim/wire.h"
 
 #define SIM_SERVERS 3
+#define SIM_SCRIPTS_MOST 160 /* of both sets, dialects' included */
 
 struct sim_host;
 
@@ -19,7 +20,8 @@ struct sim_server {
     int64_t clock_us, clock_ppm; /* at true time 0, and its rate */
     int64_t started;
     int64_t frozen_until;
-    uint64_t scripts_known; /* a bit each, in the order of server.c's script_at */
+    bool scripts_known[SIM_SCRIPTS_MOST]; /* in the order of server.c's script_at */
+    bool speaks;            /* dialects' scripts too */
     int scripts_refused;    /* NOSCRIPT was said so often */
     bool takes_subscribers;                        /* false: no pub/sub at all */
     int lost_percent, twice_percent, late_percent; /* of messages */

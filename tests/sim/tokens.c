@@ -7,6 +7,7 @@
 #include "core/protocol/token.h"
 #include "tests/sim/history.h"
 #include "tests/sim/hosts.h"
+#include "tests/sim/neighbours.h"
 #include "tests/sim/pool_inside.h"
 
 #include <math.h>
@@ -153,11 +154,13 @@ static int number_behind(const char *prefix, const char *key)
     return strncmp(key, prefix, size) == 0 && key[size] >= '0' && key[size] <= '9' ? key[size] - '0' : -1;
 }
 
-static int name_of(const char *key)
+int sim_tokens_name_of(const char *key)
 {
     int lock = number_behind("hf:{n", key), page = number_behind("hf:fetch:{page", key), held = number_behind("hf:held:{n", key);
     if (strcmp(key, PERMITS) == 0)
         return SIM_SEMAPHORE;
+    if (sim_beside.on && sim_beside_lock(key) >= 0)
+        return sim_beside_lock(key);
     return lock >= 0 ? lock : held >= 0 ? held : page >= 0 ? SIM_LOCKS + page : -1;
 }
 
@@ -446,6 +449,7 @@ static void changed_elsewhere(const char *event, const char *key, const char *va
 void sim_key_changed(const char *event, const char *key, const char *value)
 {
     int number;
+    sim_beside_changed(event, key, value);
     if (sim_server != sim_server_that_counts)
         changed_elsewhere(event, key, value);
     else if ((number = number_behind("hf:queue:{n", key)) >= 0)
@@ -479,7 +483,7 @@ void sim_script_over(void)
 static void note_another_block(const char *script, const struct sim_words *words)
 {
     bool gives = strncmp(script, "acquire", 7) == 0 || strcmp(script, "more") == 0;
-    int name = gives && sim_server->host != NULL ? name_of(words->text[3]) : -1;
+    int name = gives && sim_server->host != NULL ? sim_tokens_name_of(words->text[3]) : -1;
     const char *held = name < 0 ? NULL : sim_keyspace_string(&sim_server->keys, words->text[3]);
     const char *token = words->text[3 + atoi(words->text[2])];
     if (held != NULL && strcmp(held, token) == 0)
@@ -489,6 +493,7 @@ static void note_another_block(const char *script, const struct sim_words *words
 void sim_script_ran(const char *script, const struct sim_words *words)
 {
     note_another_block(script, words);
+    sim_beside_script_ran(script, words);
     if (strcmp(script, "forget") != 0 || words->count <= 7)
         return;
     int page = number_behind("page", words->text[7]);
@@ -500,8 +505,8 @@ void sim_script_ran(const char *script, const struct sim_words *words)
 
 static void asks(const char *key, bool shares, bool counts)
 {
-    int name = name_of(key);
-    if (name >= 0 && counts)
+    int name = sim_tokens_name_of(key);
+    if (name >= 0 && counts && !(sim_is_beside(name) && sim_beside_is_noisy(name)))
         sim_oracle_asks(&history.oracle, sim_asker(shares), name, sim.now);
 }
 
@@ -514,8 +519,9 @@ static bool wants_to_share(const char *claim)
 static void renews_or_releases(bool renews, const struct hfi_command *command, const struct sim_words *words)
 {
     int key_count = atoi(words->text[2]), each = command->script == &hfi_script_renew_permits ? 4 : 3;
-    for (int i = 0; i < (renews ? key_count : 1); i++) {
-        int name = name_of(words->text[3 + i]);
+    bool one = !renews || sim_beside_is_spoken(command, HFI_DIALECT_RENEW);
+    for (int i = 0; i < (one ? 1 : key_count); i++) {
+        int name = sim_tokens_name_of(words->text[3 + i]);
         const char *token = words->text[3 + key_count + each * i];
         if (name < 0)
             continue;
@@ -533,6 +539,7 @@ void sim_lane_lists(const struct hfi_command *command, bool counts)
     char bytes[WORDS_MOST];
     struct sim_words words;
     bool renews = command->script == &hfi_script_renew || command->script == &hfi_script_renew_permits;
+    renews = renews || sim_beside_is_spoken(command, HFI_DIALECT_RENEW);
     bool gives_all = command->script == &hfi_script_release_permits;
     bool rechecks = command->script == &hfi_script_recheck;
     if (command->size >= sizeof bytes)
@@ -545,54 +552,11 @@ void sim_lane_lists(const struct hfi_command *command, bool counts)
         asks(words.text[1], false, counts);
     else if (command->script == &hfi_script_acquire || command->script == &hfi_script_acquire_shared)
         asks(words.text[3], wants_to_share(words.text[3 + atoi(words.text[2]) + 6]), counts);
-    else if (command->script == &hfi_script_acquire_permits)
+    else if (command->script == &hfi_script_acquire_permits || sim_beside_is_spoken(command, HFI_DIALECT_ACQUIRE))
         asks(words.text[3], false, counts);
     for (int i = 0; rechecks && i < atoi(words.text[2]); i += 3)
         asks(words.text[3 + i], wants_to_share(words.text[3 + atoi(words.text[2]) + 3]), counts);
     gives_all = gives_all && strcmp(words.text[words.count - 1], "0") == 0;
-    if (renews || gives_all || command->script == &hfi_script_release)
+    if (renews || gives_all || command->script == &hfi_script_release || sim_beside_is_spoken(command, HFI_DIALECT_RELEASE))
         renews_or_releases(renews, command, &words);
-}
-
-/* ---- lifetimes ---- */
-
-static int64_t longest_life_ms(const char *key)
-{
-    int64_t lease = 2 * history.lease_ms > 1000 ? 2 * history.lease_ms : 1000;
-    int64_t ttl = lease + 21 * lease / 1000 + 4 + history.guard_ms;
-    if (name_of(key) >= 0)
-        return ttl > SIM_FOREIGN_MS ? ttl : SIM_FOREIGN_MS;
-    return strncmp(key, "hf:queue:", 9) == 0 || strncmp(key, "hf:wait:", 8) == 0 ? 60000 : SIM_PAGE_MS;
-}
-
-static void look_at_key(void *arg, const char *key, int64_t expire_ms)
-{
-    (void)arg;
-    if (strcmp(key, HFI_CLOCK_KEY) == 0)
-        return;
-    int64_t left = expire_ms - sim_server->keys.now_us / 1000 - 1; /* a clock of another rate is not even */
-    if (expire_ms == 0 && strcmp(key, "hf:fence") != 0 && strcmp(key, "hf:since") != 0)
-        sim_oracle_left_behind(&history.oracle, key);
-    else if (expire_ms != 0 && !history.clock_goes_back)
-        sim_oracle_lifetime(&history.oracle, key, left, longest_life_ms(key) + history.apart_us / 1000);
-}
-
-void sim_tokens_look_at_keys(void)
-{
-    sim_keyspace_each(&sim_server->keys, look_at_key, NULL);
-}
-
-static void look_at_key_left(void *arg, const char *key, int64_t expire_ms)
-{
-    (void)arg;
-    if (name_of(key) >= 0 && expire_ms >= sim_server->keys.now_us / 1000)
-        sim_oracle_left_behind(&history.oracle, key);
-}
-
-void sim_tokens_look_at_the_end(void)
-{
-    sim_server->keys.now_us = sim_server_us();
-    sim_tokens_look_at_keys();
-    if (sim.failure[0] == 0)
-        sim_keyspace_each(&sim_server->keys, look_at_key_left, NULL);
 }

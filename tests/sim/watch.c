@@ -3,7 +3,7 @@
 #include "core/lock/handle.h"
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
-#include "tests/sim/history.h"
+#include "tests/sim/neighbours.h"
 #include "tests/sim/stops.h"
 
 #include <stdio.h>
@@ -42,10 +42,39 @@ static void look(const struct sim_holding *holding)
         char token[HFI_TOKEN_CAPACITY];
         (void)hfi_token_make(&lock->client->identity, lock->token, token);
         bool alone = there != NULL && strcmp(there, token) == 0;
-        bool has_key = holding->shared       ? sim_tokens_reads(token, holding->lock)
+        bool has_key = sim_is_beside(holding->lock) ? sim_beside_has(token, holding->lock)
+                       : holding->shared       ? sim_tokens_reads(token, holding->lock)
                        : holding->downgraded ? alone || sim_tokens_reads(token, holding->lock)
                                              : alone;
         sim_oracle_backed(&history.oracle, holding->grant, has_key, sim.now);
+    }
+}
+
+int sim_watch_valid(int lock)
+{
+    int count = 0;
+    for (int i = 0; i < open_count; i++) {
+        const struct sim_holding *one = open_holdings[i];
+        if (one->lock != lock)
+            continue;
+        look(one);
+        const struct sim_grant *grant = &history.oracle.grants[one->grant];
+        count += grant->valid && !grant->void_now;
+    }
+    return count;
+}
+
+/* An operator has taken something away: from whom, the server tells. */
+void sim_watch_broken(int lock)
+{
+    for (int i = 0; i < open_count; i++) {
+        const struct sim_holding *one = open_holdings[i];
+        if (one->lock != lock || !history.oracle.grants[one->grant].valid)
+            continue;
+        char token[HFI_TOKEN_CAPACITY];
+        (void)hfi_token_make(&one->lease->client->identity, one->lease->lock->token, token);
+        if (!sim_beside_has(token, lock))
+            sim_oracle_broken_now(&history.oracle, one->grant, sim.now);
     }
 }
 
@@ -114,6 +143,9 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     if (open_count == OPEN_MOST)
         abort();
     open_holdings[open_count++] = holding;
+    if (sim_is_beside(holding->lock) && sim_beside_broken_at(holding->lock) >= holding->expected)
+        sim_watch_broken(holding->lock);
+    sim_beside_look(holding->lock);
     return true;
 }
 
@@ -206,13 +238,21 @@ static int owner_of(int lock, bool *other)
     return sim_watch_owner(token);
 }
 
-/* Since when somebody healthy waits for it; -1: nobody does. */
-static int64_t waited_since(int lock)
+/* Of what several may have, a process has one: its threads pass that on. */
+static bool has_its_share(const struct sim_process *process, int lock)
+{
+    bool has = false;
+    for (int i = 0; i < open_count && sim_is_beside(lock) && sim_beside.room > 1; i++)
+        has = has || (open_holdings[i]->process == process && open_holdings[i]->lock == lock);
+    return has || (sim_is_beside(lock) && sim_beside.room > 1 && sim_beside_is_recorded(process, lock));
+}
+
+int64_t sim_watch_waited_since(int lock)
 {
     int64_t since = -1;
     for (int i = 0; i < history.actor_count; i++) {
         const struct sim_actor *actor = &history.actors[i];
-        if (!actor->process->alive || actor->waits_for != lock || sim_is_paused(actor->process))
+        if (!actor->process->alive || actor->waits_for != lock || sim_is_paused(actor->process) || has_its_share(actor->process, lock))
             continue;
         int64_t from = actor->waits_since > actor->process->last_pause_end ? actor->waits_since
                                                                            : actor->process->last_pause_end;
@@ -238,7 +278,7 @@ int64_t sim_watch_most(int owner, const char **row)
     int64_t trip = sim_network.delay_most + sim_network.spike_most;
     /* A process acts on a message within 10 ms, both the one that asks and the one that gives a token back. */
     int64_t most = 12 * trip + 25 * HFI_MS + 2 * HFI_PACE_NS;
-    bool heard = sim_faults_cost_nothing() || history.profile == SIM_KILLS;
+    bool heard = (sim_faults_cost_nothing() || history.profile == SIM_KILLS) && (!sim_beside.on || sim_beside.hears);
     *row = "wait-of-a-message";
     /* Behind a killed waiter at the head of the queue no process asks for a lingering lease before its re-check; nor knows
      * before it that the readers' key ends earlier, since the reader with the longest lease has left. */
@@ -246,7 +286,7 @@ int64_t sim_watch_most(int owner, const char **row)
         most += 445 * HFI_MS + 50 * HFI_MS;
         *row = "wait-of-a-recheck";
     }
-    if (history.profile == SIM_KILLS || history.healed != 0)
+    if (history.profile == SIM_KILLS || history.healed != 0 || sim_beside.on)
         most += 100 * HFI_MS; /* 10 ms for each position */
     bool broken =
         history.profile == SIM_FOREIGN || history.profile == SIM_STORM; /* and its holder was not told */
@@ -319,12 +359,11 @@ static void look_for_gap(int lock)
         owners[lock].owner = owner;
         owners[lock].since = sim.now;
     }
-    if (head_was_brought_back(lock) || is_in_a_set(lock, owner))
+    if (head_was_brought_back(lock) || is_in_a_set(lock, owner) || (sim_is_beside(lock) && sim_beside_is_left(lock)))
         owners[lock].since = sim.now;
-    int64_t since = waited_since(lock);
-    bool counts =
-        since >= 0 && owner >= 0 && sim_world_is_well() && !sim_oracle_is_held(&history.oracle, lock) &&
-        !is_kept(lock);
+    int64_t since = sim_watch_waited_since(lock);
+    bool has_room = sim_is_beside(lock) && sim_beside.room > 1, held = sim_oracle_is_held(&history.oracle, lock) && !has_room;
+    bool counts = since >= 0 && owner >= 0 && sim_world_is_well() && !held && (has_room || !is_kept(lock));
     if (since < owners[lock].since)
         since = owners[lock].since;
     const char *row;
@@ -361,6 +400,7 @@ static void watch(void *what, int64_t number)
         sim_tokens_look_at_keys();
     for (int lock = 0; lock < history.locks; lock++) {
         look_for_gap(lock);
+        sim_beside_look(lock);
         if (number % 4 == 0)
             look_for_unused(lock);
     }

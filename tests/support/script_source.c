@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define SCRIPTS_MOST 64
+#define SCRIPTS_MOST 256
 
 const char *hft_script_source(const struct hfi_script *script)
 {

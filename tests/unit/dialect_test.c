@@ -83,8 +83,9 @@ static void a_name_is_another_lock_in_another_dialect(void **state)
 static void nonsense_is_refused(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"", "Warlock", "warlock:", "warlock:x", "set:", "set:100%", "tokens:0", "tokens:-1",
-                                        "tokens:x", "tokens: 2", "tokens:+2", "tokens:2 ", "tokens:1025", "tokens:",  "redlock "};
+    static const char *const wrong[] = {"",         "Warlock",   "warlock:", "warlock:x",   "set:",     "set:100%",
+                                        "tokens:0", "tokens:-1", "tokens:x", "tokens: 2",   "tokens:+2", "tokens:2 ",
+                                        "tokens:",  "tokens:1025", "redlock ", "counter:9"};
     hf_error error;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct hfi_dialect *dialect;
