@@ -19,6 +19,10 @@ leave(token)
 drop(token)
 if their_turn then
     leave_it_free()
+    local head = (typed('ZRANGE', KEYS[2], '0', '0') or {})[1]
+    if head and is_heard(head) then -- it asks now, and hears until when
+        call('PUBLISH', channel(head), 'F ' .. head)
+    end
 elseif turn ~= 0 then
     tell('freed', now)
 end
