@@ -7,6 +7,11 @@ local function hand(to, claim, holds)
     end
 end
 
+-- What marks it as theirs may be there for a moment only, by one that asks in vain.
+local function is_fleeting()
+    return false
+end
+
 -- Whoever holds, it is of us: who waits need not hear of the others' releases.
 local function is_all_ours()
     return true

@@ -22,7 +22,7 @@ if held == token then
     return fence and {'GRANTED', now, fence} or {'FOREIGN', now, 'fence'}
 end
 if held and not is_ours(held) then
-    begins_anew(true, string.find(held, '^counted '))
+    begins_anew(true, is_fleeting())
 end
 local free_ms = not held and ARGV[4] == 'wait' and left_free()
 if free_ms then

@@ -34,3 +34,7 @@ local function drop(token)
     end
 end
 -- include hand
+
+local function is_fleeting()
+    return true
+end

@@ -5,9 +5,7 @@ local function holder(me)
     return fields and (fields[1] or false)
 end
 
-local function ends_in(held)
-    return call('PTTL', KEYS[1])
-end
+-- include expiry
 
 local function take(token, ttl)
     call('HSET', KEYS[1], token, '1')
@@ -19,14 +17,9 @@ local function give(from, to, ttl)
     take(to, ttl)
 end
 
-local function keep(token, ttl)
-    outlive(KEYS[1], tonumber(ttl))
-end
-
 local function drop(token)
     call('DEL', KEYS[1])
     local braces = string.find(KEYS[1], '{', 1, true)
     call('PUBLISH', 'redisson_lock__channel:' .. (braces and KEYS[1] or '{' .. KEYS[1] .. '}'), '0')
 end
-local reserves = true
 -- include hand

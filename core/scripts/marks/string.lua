@@ -6,10 +6,7 @@ local function holder(me)
     return typed('GET', KEYS[1])
 end
 
--- ms until it ends by itself; -1: it does not.
-local function ends_in(held)
-    return call('PTTL', KEYS[1])
-end
+-- include expiry
 
 -- The lock, which is free, is the token's for ttl ms. Those that wait among the others are not told.
 local function take(token, ttl)
@@ -21,13 +18,7 @@ local function give(from, to, ttl)
     call('SET', KEYS[1], to, 'PX', ttl)
 end
 
--- Forward only.
-local function keep(token, ttl)
-    outlive(KEYS[1], tonumber(ttl))
-end
-
 local function drop(token)
     call('DEL', KEYS[1])
 end
-local reserves = true
 -- include hand
