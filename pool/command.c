@@ -235,6 +235,15 @@ bool hfi_command_mend(struct hfi_command *command, const char *error, bool *by_k
     return inline_script(command, command->script->other);
 }
 
+int64_t hfi_command_earliest_ns(const struct hfi_list *commands, int64_t until_ns)
+{
+    for (const struct hfi_list *at = commands->next; at != commands; at = at->next) {
+        const struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
+        until_ns = command->until_ns < until_ns ? command->until_ns : until_ns;
+    }
+    return until_ns;
+}
+
 void hfi_command_ref(struct hfi_command *command)
 {
     (void)atomic_fetch_add(&command->references, 1);

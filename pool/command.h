@@ -106,6 +106,9 @@ void hfi_command_use_clock(struct hfi_command *command, bool by_key);
  * False: it is refused for good, or no memory. */
 bool hfi_command_mend(struct hfi_command *command, const char *error, bool *by_key);
 
+/* The first deadline of a list's commands, if that is before until_ns; else that. */
+int64_t hfi_command_earliest_ns(const struct hfi_list *commands, int64_t until_ns);
+
 void hfi_command_ref(struct hfi_command *command);
 void hfi_command_unref(struct hfi_command *command); /* the last one frees it and its reply */
 

@@ -74,22 +74,13 @@ static bool ask_locked(struct hfi_lane *lane, hfi_command_done *done, int count,
     return true;
 }
 
-static int64_t earliest_ns(const struct hfi_list *commands, int64_t until_ns)
-{
-    for (const struct hfi_list *at = commands->next; at != commands; at = at->next) {
-        const struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
-        until_ns = command->until_ns < until_ns ? command->until_ns : until_ns;
-    }
-    return until_ns;
-}
-
 bool hfi_lane_ask_for_confirmation_locked(struct hfi_lane *lane, int64_t now_ns)
 {
     const struct hfi_pool_settings *settings = &lane->deployment->settings;
     bool all = settings->replicas == HF_ALL;
     bool again = !hfi_list_is_empty(&lane->held);
     int number = all ? hfi_confirmation_count(lane->needed, again ? lane->connected : 0) : settings->replicas;
-    int64_t first_ns = earliest_ns(&lane->held, earliest_ns(&lane->in_flight, HFI_NEVER));
+    int64_t first_ns = hfi_command_earliest_ns(&lane->held, hfi_command_earliest_ns(&lane->in_flight, HFI_NEVER));
     int64_t until_ns = hfi_confirmation_until_ns(now_ns, first_ns, settings->command_ms, settings->replicas_ms);
     char replicas[16], patience[24];
     (void)snprintf(replicas, sizeof replicas, "%d", number);

@@ -45,12 +45,12 @@ static const redisReply *error_of(const redisReply *reply)
 }
 
 /* Other errors than a refusal pass: a tracker that the server has lost already is subscribed anew, and then armed by its new id.
- * A key that was gone before it was tracked is told of by nobody; nor is a list of tokens that was there again: while all are out
- * there is none. */
+ * A key that was gone before it was tracked is told of by nobody; nor is one that was there again, where there is none while
+ * the lock is held. */
 static bool is_late(const struct hfi_lock *lock, const redisReply *reply)
 {
-    bool is_list = lock->keys.dialect != NULL && lock->keys.dialect->mark == HFI_MARK_TOKENS;
-    return is_list ? reply->type == REDIS_REPLY_ERROR && !hfi_reply_is_withheld(reply) : reply->type == REDIS_REPLY_NIL;
+    bool is_gone = lock->keys.dialect != NULL && lock->keys.dialect->is_gone;
+    return is_gone ? reply->type == REDIS_REPLY_ERROR && !hfi_reply_is_withheld(reply) : reply->type == REDIS_REPLY_NIL;
 }
 
 static void armed(struct hfi_command *command)

@@ -82,6 +82,7 @@ hf_status hfi_dialect_make(const char *text, const char *key_template, struct hf
                                     .holds = kind->holds,
                                     .key_events = kind->key_events,
                                     .mark = kind->mark,
+                                    .is_gone = kind->mark == HFI_MARK_TOKENS,
                                     .is_member = kind->mark == HFI_MARK_SET};
     if (kind->mark == HFI_MARK_SET) /* "a" with the name "b:c" is not "a:b" with "c" */
         (void)snprintf(dialect->side, sizeof dialect->side, "set%u=", (unsigned)strlen(parameter));

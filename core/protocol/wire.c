@@ -108,8 +108,7 @@ static struct hfi_command *to_be_confirmed(struct hfi_command *command)
     return command;
 }
 
-static struct hfi_command *script(const struct hfi_script *which, int keys, const struct words *words,
-                                  hfi_reply_validator *fits)
+static struct hfi_command *script(const struct hfi_script *which, int keys, const struct words *words, hfi_reply_validator *fits)
 {
     if (words->failed)
         return NULL;
@@ -148,8 +147,8 @@ static struct hfi_command *transaction(int count, const struct words *const *par
     return NULL;
 }
 
-struct hfi_command *hfi_wire_native(const struct hfi_identity *identity, const struct hfi_keys *keys,
-                                    struct hfi_token token, int64_t ttl_ms, bool timed)
+struct hfi_command *hfi_wire_native(const struct hfi_identity *identity, const struct hfi_keys *keys, struct hfi_token token,
+                                    int64_t ttl_ms, bool timed)
 {
     struct words set, fence, time;
     begin(&set);
@@ -253,8 +252,7 @@ struct hfi_command *hfi_wire_acquire(const struct hfi_identity *identity, const 
     return to_be_confirmed(script(&hfi_script_acquire_permits, key_count, &words, hfi_schema_acquire_permits));
 }
 
-struct hfi_command *hfi_wire_release(const struct hfi_identity *identity, const struct hfi_keys *keys,
-                                     struct hfi_token token)
+struct hfi_command *hfi_wire_release(const struct hfi_identity *identity, const struct hfi_keys *keys, struct hfi_token token)
 {
     struct hfi_side_keys sides;
     struct words words;
@@ -266,8 +264,7 @@ struct hfi_command *hfi_wire_release(const struct hfi_identity *identity, const 
     return script(spoken(&words, keys, HFI_DIALECT_RELEASE, &hfi_script_release), key_count, &words, hfi_schema_release);
 }
 
-struct hfi_command *hfi_wire_shrink(const struct hfi_identity *identity, const struct hfi_keys *keys,
-                                    struct hfi_token token, int64_t keep)
+struct hfi_command *hfi_wire_shrink(const struct hfi_identity *identity, const struct hfi_keys *keys, struct hfi_token token, int64_t keep)
 {
     struct hfi_side_keys sides;
     struct words words;
@@ -278,8 +275,8 @@ struct hfi_command *hfi_wire_shrink(const struct hfi_identity *identity, const s
     return script(&hfi_script_release_permits, key_count, &words, hfi_schema_release);
 }
 
-struct hfi_command *hfi_wire_more(const struct hfi_identity *identity, const struct hfi_keys *keys,
-                                  struct hfi_token token, int64_t ttl_ms, int64_t size)
+struct hfi_command *hfi_wire_more(const struct hfi_identity *identity, const struct hfi_keys *keys, struct hfi_token token,
+                                  int64_t ttl_ms, int64_t size)
 {
     struct hfi_side_keys sides;
     struct words words;
@@ -289,6 +286,21 @@ struct hfi_command *hfi_wire_more(const struct hfi_identity *identity, const str
     add_number(&words, ttl_ms);
     add_number(&words, size);
     return to_be_confirmed(script(spoken(&words, keys, HFI_DIALECT_MORE, &hfi_script_more), key_count, &words, hfi_schema_more));
+}
+
+struct hfi_command *hfi_wire_renew_in_dialect(const struct hfi_identity *identity, const struct hfi_renewal *renewal)
+{
+    struct hfi_side_keys sides;
+    struct words words;
+    begin(&words);
+    int key_count = add_keys(&words, renewal->keys, &sides);
+    add_token(&words, identity, renewal->token);
+    add_number(&words, renewal->ttl_ms);
+    const struct hfi_script *renew = spoken(&words, renewal->keys, HFI_DIALECT_RENEW, NULL);
+    struct hfi_command *command = to_be_confirmed(script(renew, key_count, &words, hfi_schema_renew));
+    if (command != NULL)
+        command->element_count = 2;
+    return command;
 }
 
 struct hfi_command *hfi_wire_downgrade(const struct hfi_identity *identity, const struct hfi_keys *keys,
@@ -380,9 +392,8 @@ struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys)
     return script(&hfi_script_forget, key_count, &words, hfi_schema_forget);
 }
 
-struct hfi_command *hfi_wire_fill(const struct hfi_identity *identity, const struct hfi_keys *keys,
-                                  struct hfi_token token, enum hfi_filling filling, int64_t ttl_ms, const void *data,
-                                  size_t size)
+struct hfi_command *hfi_wire_fill(const struct hfi_identity *identity, const struct hfi_keys *keys, struct hfi_token token,
+                                  enum hfi_filling filling, int64_t ttl_ms, const void *data, size_t size)
 {
     struct hfi_side_keys sides;
     struct words words;

@@ -54,6 +54,7 @@ struct hfi_renewal {
 /* False: no memory. */
 bool hfi_wire_add_token(struct hfi_command *command, const struct hfi_identity *identity, struct hfi_token token);
 struct hfi_command *hfi_wire_renew(const struct hfi_identity *identity, const struct hfi_renewal *renewals, int count);
+struct hfi_command *hfi_wire_renew_in_dialect(const struct hfi_identity *identity, const struct hfi_renewal *renewal);
 
 /* Several names at once, all or none. The key of each lives for the longest ttl_ms. */
 struct hfi_taking {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* wire_renew.c - builds the renewals of one script; see wire.h. */
 #include "core/protocol/wire.h"
-#include "core/protocol/dialect.h"
 #include "core/protocol/reply_schema.h"
 #include "core/protocol/scripts.h"
 
@@ -37,38 +36,19 @@ static bool add_renewals(struct hfi_command *command, const struct hfi_identity 
     return all;
 }
 
-static bool add_in_dialect(struct hfi_command *command, const struct hfi_identity *identity, const struct hfi_renewal *renewal)
-{
-    const struct hfi_keys *keys = renewal->keys;
-    struct hfi_side_keys sides;
-    char ttl[24];
-    if (!hfi_side_keys_print(keys, &sides))
-        return false;
-    bool all = hfi_command_word(command, keys->lock, keys->lock_size) && hfi_command_word(command, sides.queue, sides.queue_size) &&
-               hfi_command_word(command, sides.waiters, sides.waiters_size) &&
-               hfi_command_word(command, HFI_FENCE_KEY, strlen(HFI_FENCE_KEY)) &&
-               hfi_command_word(command, sides.third, sides.third_size) && hfi_wire_add_token(command, identity, renewal->token) &&
-               hfi_command_word(command, ttl, (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, renewal->ttl_ms)) &&
-               hfi_command_word(command, keys->name, keys->name_size) &&
-               hfi_command_word(command, keys->dialect->parameter, strlen(keys->dialect->parameter));
-    hfi_side_keys_done(&sides);
-    return all;
-}
-
 struct hfi_command *hfi_wire_renew(const struct hfi_identity *identity, const struct hfi_renewal *renewals, int count)
 {
     size_t capacity = 0;
+    if (renewals[0].keys->dialect != NULL)
+        return hfi_wire_renew_in_dialect(identity, renewals);
     for (int i = 0; i < count; i++)
         capacity += 2 * (size_t)renewals[i].keys->lock_size + renewals[i].keys->tag_size + HFI_TOKEN_CAPACITY + 36;
     bool counts = renewals[0].keys->use == HFI_SEMAPHORE;
-    const struct hfi_dialect *dialect = renewals[0].keys->dialect;
-    struct hfi_command *command =
-        dialect != NULL ? hfi_command_script_begin(hfi_dialect_scripts[dialect->mark][HFI_DIALECT_RENEW], 5, 9, 4 * capacity)
-                        : hfi_command_script_begin(counts ? &hfi_script_renew_permits : &hfi_script_renew, count,
-                                                   (counts ? 5 : 4) * count, capacity);
+    struct hfi_command *command = hfi_command_script_begin(counts ? &hfi_script_renew_permits : &hfi_script_renew, count,
+                                                           (counts ? 5 : 4) * count, capacity);
     if (command == NULL)
         return NULL;
-    if (!(dialect != NULL ? add_in_dialect(command, identity, renewals) : add_renewals(command, identity, renewals, count))) {
+    if (!add_renewals(command, identity, renewals, count)) {
         hfi_command_unref(command);
         return NULL;
     }
