@@ -4,14 +4,6 @@
 
 #include <stdlib.h>
 
-static int64_t count_of(const struct sim_key *key)
-{
-    int64_t count = 0;
-    for (const struct member *member = key != NULL ? key->members : NULL; member != NULL; member = member->next)
-        count++;
-    return count;
-}
-
 static void put(struct member **at, const char *name)
 {
     struct member *member = calloc(1, sizeof *member);
@@ -36,15 +28,6 @@ static void tell(struct sim_keyspace *keys, struct sim_key *key, const char *eve
     sim_key_tell(keys, event, key->name, value);
     if (key->members == NULL)
         sim_key_drop(keys, key, "del");
-}
-
-static bool say_count(struct sim_keyspace *keys, const struct sim_words *words, enum type type, struct hfi_buffer *reply)
-{
-    struct sim_key *key;
-    if (!sim_key_typed(keys, words->text[1], type, reply, &key))
-        return false;
-    sim_say_number(reply, count_of(key));
-    return true;
 }
 
 /* ---- sets ---- */
@@ -116,14 +99,14 @@ bool sim_smismember(struct sim_keyspace *keys, const struct sim_words *words, st
 
 bool sim_scard(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
-    return say_count(keys, words, SET, reply);
+    return sim_say_count(keys, words, SET, reply);
 }
 
 /* ---- lists ---- */
 
 bool sim_llen(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
-    return say_count(keys, words, LIST, reply);
+    return sim_say_count(keys, words, LIST, reply);
 }
 
 bool sim_lpop(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
@@ -154,7 +137,7 @@ static bool push(struct sim_keyspace *keys, const struct sim_words *words, bool 
             at = &(*at)->next;
         put(at, words->text[i]);
     }
-    sim_say_number(reply, count_of(key));
+    sim_say_number(reply, sim_key_count(key));
     sim_key_tell(keys, in_front ? "lpush" : "rpush", words->text[1], words->text[2]);
     return true;
 }
@@ -174,7 +157,7 @@ bool sim_lrange(struct sim_keyspace *keys, const struct sim_words *words, struct
     struct sim_key *key;
     if (!sim_key_typed(keys, words->text[1], LIST, reply, &key))
         return false;
-    int64_t count = count_of(key), from = strtoll(words->text[2], NULL, 10), to = strtoll(words->text[3], NULL, 10), at = 0;
+    int64_t count = sim_key_count(key), from = strtoll(words->text[2], NULL, 10), to = strtoll(words->text[3], NULL, 10), at = 0;
     from = from < 0 ? from + count : from;
     from = from < 0 ? 0 : from;
     to = to < 0 ? to + count : to;

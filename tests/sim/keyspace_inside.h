@@ -33,6 +33,8 @@ void sim_key_tell(struct sim_keyspace *keys, const char *event, const char *key,
 void sim_key_drop(struct sim_keyspace *keys, struct sim_key *key, const char *event);
 struct sim_key *sim_key_make(struct sim_keyspace *keys, const char *name, enum type type);
 bool sim_key_typed(struct sim_keyspace *keys, const char *name, enum type type, struct hfi_buffer *reply, struct sim_key **key);
+int64_t sim_key_count(const struct sim_key *key); /* of its members; NULL: there is none */
+bool sim_say_count(struct sim_keyspace *keys, const struct sim_words *words, enum type type, struct hfi_buffer *reply);
 struct member **sim_key_place_of(struct sim_key *key, const char *name);
 
 typedef bool sim_command(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply);

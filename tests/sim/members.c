@@ -46,6 +46,23 @@ static int take_all_out(struct sim_keyspace *keys, struct sim_key *key, const st
     return count;
 }
 
+int64_t sim_key_count(const struct sim_key *key)
+{
+    int64_t count = 0;
+    for (const struct member *member = key != NULL ? key->members : NULL; member != NULL; member = member->next)
+        count++;
+    return count;
+}
+
+bool sim_say_count(struct sim_keyspace *keys, const struct sim_words *words, enum type type, struct hfi_buffer *reply)
+{
+    struct sim_key *key;
+    if (!sim_key_typed(keys, words->text[1], type, reply, &key))
+        return false;
+    sim_say_number(reply, sim_key_count(key));
+    return true;
+}
+
 static bool add_member(struct sim_keyspace *keys, struct sim_key *key, double score, const char *name)
 {
     struct member **at = sim_key_place_of(key, name), *member = *at;
@@ -126,27 +143,18 @@ bool sim_zrem(struct sim_keyspace *keys, const struct sim_words *words, struct h
 
 bool sim_zcard(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
-    struct sim_key *key;
-    int64_t count = 0;
-    if (!sim_key_typed(keys, words->text[1], ZSET, reply, &key))
-        return false;
-    for (const struct member *member = key != NULL ? key->members : NULL; member != NULL; member = member->next)
-        count++;
-    sim_say_number(reply, count);
-    return true;
+    return sim_say_count(keys, words, ZSET, reply);
 }
 
 bool sim_zrange(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
     struct sim_key *key;
     bool scores = words->count > 4 && strcmp(words->text[4], "WITHSCORES") == 0;
-    int64_t from = strtoll(words->text[2], NULL, 10), to = strtoll(words->text[3], NULL, 10), count = 0,
-            at = 0, found;
+    int64_t from = strtoll(words->text[2], NULL, 10), to = strtoll(words->text[3], NULL, 10), at = 0, found;
     if (!sim_key_typed(keys, words->text[1], ZSET, reply, &key))
         return false;
     const struct member *first = key != NULL ? key->members : NULL;
-    for (const struct member *member = first; member != NULL; member = member->next)
-        count++;
+    int64_t count = sim_key_count(key);
     from = from < 0 ? from + count : from;
     from = from < 0 ? 0 : from;
     to = to < 0 ? to + count : to;
@@ -224,12 +232,9 @@ bool sim_hset(struct sim_keyspace *keys, const struct sim_words *words, struct h
 bool sim_hkeys(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
     struct sim_key *key;
-    int64_t count = 0;
     if (!sim_key_typed(keys, words->text[1], HASH, reply, &key))
         return false;
-    for (const struct member *field = key != NULL ? key->members : NULL; field != NULL; field = field->next)
-        count++;
-    sim_reply_number(reply, '*', count);
+    sim_reply_number(reply, '*', sim_key_count(key));
     for (const struct member *field = key != NULL ? key->members : NULL; field != NULL; field = field->next)
         sim_say_text(reply, field->name);
     return true;
@@ -237,14 +242,7 @@ bool sim_hkeys(struct sim_keyspace *keys, const struct sim_words *words, struct 
 
 bool sim_hlen(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
-    struct sim_key *key;
-    int64_t count = 0;
-    if (!sim_key_typed(keys, words->text[1], HASH, reply, &key))
-        return false;
-    for (const struct member *field = key != NULL ? key->members : NULL; field != NULL; field = field->next)
-        count++;
-    sim_say_number(reply, count);
-    return true;
+    return sim_say_count(keys, words, HASH, reply);
 }
 
 bool sim_hget(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)

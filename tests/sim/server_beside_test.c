@@ -3,6 +3,7 @@
  * replies from the virtual server as from a real one, leave the same keys, and raise the same events. */
 #include "base/random.h"
 #include "core/protocol/scripts.h"
+#include "tests/sim/call.h"
 #include "tests/sim/lua.h"
 #include "tests/support/server.h"
 
@@ -13,20 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #define CALLS 2500 /* of each mark */
 #define SLACK 5000 /* ms, of lifetimes, which are some 100000 */
-
-static const char asks_time[] = "redis.call('TIME')";
-static const char is_told[] = "{string.match(ARGV[#ARGV], '(%d+) (%d+)')}";
-
-struct call {
-    int count;
-    char text[24][160];
-};
 
 static struct sim_keyspace keys;
 static uint64_t rng = 11;
@@ -63,37 +55,12 @@ static int64_t between(int64_t least, int64_t most)
     return least + (int64_t)(hfi_rng_next(&rng) % (uint64_t)(most - least + 1));
 }
 
-static char *with_given_time(const struct hfi_script *script)
-{
-    char *source = hfi_script_source(script);
-    for (const char *at; source != NULL && (at = strstr(source, asks_time)) != NULL;) {
-        size_t before = (size_t)(at - source), size = strlen(source) + sizeof is_told;
-        char *told = malloc(size);
-        assert_non_null(told);
-        (void)snprintf(told, size, "%.*s%s%s", (int)before, source, is_told, at + sizeof asks_time - 1);
-        free(source);
-        source = told;
-    }
-    assert_non_null(source);
-    return source;
-}
-
-static void add(struct call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct call *call, const char *format, ...)
-{
-    va_list values;
-    va_start(values, format);
-    (void)vsnprintf(call->text[call->count++], sizeof call->text[0], format, values);
-    va_end(values);
-}
-
-static void add_words(struct call *call, const char *command)
+static void add_words(struct sim_call *call, const char *command)
 {
     char text[160];
     (void)snprintf(text, sizeof text, "%s", command);
     for (char *rest = NULL, *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
-        add(call, "%s", word);
+        sim_call_add(call, "%s", word);
 }
 
 /* ---- on both ---- */
@@ -106,42 +73,6 @@ static void changed(void *self, const char *event, const char *key, const char *
     (void)self;
     (void)value;
     (void)snprintf(events + size, sizeof events - size, "%s %s;", event, key);
-}
-
-static redisReply *ask_virtual(const struct call *call, const char *source)
-{
-    struct sim_words words = {.count = call->count};
-    struct hfi_buffer bytes = {0};
-    struct timespec clock;
-    void *reply = NULL;
-    (void)clock_gettime(CLOCK_REALTIME, &clock);
-    keys.now_us = (int64_t)clock.tv_sec * 1000000 + clock.tv_nsec / 1000;
-    events[0] = 0;
-    for (int i = 0; i < call->count; i++) {
-        words.text[i] = call->text[i];
-        words.size[i] = strlen(call->text[i]);
-    }
-    keys.wrote = false;
-    if (source != NULL)
-        sim_lua_run(&keys, source, &words, 0, &bytes);
-    else
-        (void)sim_keyspace_run(&keys, &words, &bytes);
-    redisReader *reader = redisReaderCreate();
-    assert_int_equal(redisReaderFeed(reader, hfi_buffer_data(&bytes), hfi_buffer_size(&bytes)), REDIS_OK);
-    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
-    assert_non_null(reply);
-    redisReaderFree(reader);
-    hfi_buffer_done(&bytes);
-    return reply;
-}
-
-static redisReply *ask_real(redisContext *real, const struct call *call, const char *source)
-{
-    const char *words[32] = {"EVAL", source};
-    int count = source != NULL ? 2 : 0;
-    for (int i = 0; i < call->count; i++)
-        words[count++] = call->text[i];
-    return redisCommandArgv(real, count, words, NULL);
 }
 
 static bool is_same(const redisReply *a, const redisReply *b)
@@ -161,27 +92,18 @@ static bool is_same(const redisReply *a, const redisReply *b)
     return same;
 }
 
-static void show(const redisReply *reply)
+static void compare(redisContext *real, const struct sim_call *call, const char *source)
 {
-    for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++)
-        show(reply->element[i]);
-    if (reply->type == REDIS_REPLY_INTEGER)
-        print_message(" %lld", reply->integer);
-    else if (reply->type != REDIS_REPLY_ARRAY)
-        print_message(" %s", reply->str != NULL ? reply->str : "nil");
-}
-
-static void compare(redisContext *real, const struct call *call, const char *source)
-{
-    redisReply *one = ask_virtual(call, source), *other = ask_real(real, call, source);
+    events[0] = 0;
+    redisReply *one = sim_call_virtual(&keys, call, source), *other = sim_call_real(real, call, source);
     assert_non_null(other);
     if (!is_same(one, other)) {
         for (int i = 0; i < call->count; i++)
             print_message(" %s", call->text[i]);
         print_message("\nvirtual:");
-        show(one);
+        sim_call_show(one);
         print_message("\nreal:");
-        show(other);
+        sim_call_show(other);
         fail_msg(" are not the same");
     }
     granted += one->type == REDIS_REPLY_ARRAY && one->elements > 0 && one->element[0]->str != NULL &&
@@ -200,7 +122,7 @@ static bool is_heard_of(const char *event)
     return is_one;
 }
 
-static void compare_events(redisContext *real, const struct call *call)
+static void compare_events(redisContext *real, const struct sim_call *call)
 {
     char rest_of[2000], *rest = NULL;
     (void)snprintf(rest_of, sizeof rest_of, "%s", events);
@@ -226,35 +148,35 @@ static void compare_events(redisContext *real, const struct call *call)
 
 /* ---- random calls ---- */
 
-static void script_call(struct call *call, const struct way *way, enum hfi_dialect_script which)
+static void script_call(struct sim_call *call, const struct way *way, enum hfi_dialect_script which)
 {
-    add(call, "5");
-    add(call, "%s", way->key);
-    add(call, "hf:queue:{%s}:%s%s", way->key, way->side, way->key);
-    add(call, "hf:wait:{%s}:%s%s", way->key, way->side, way->key);
-    add(call, "hf:fence");
-    add(call, "hf:lease:{%s}:%s%s", way->key, way->side, way->key);
+    sim_call_add(call, "5");
+    sim_call_add(call, "%s", way->key);
+    sim_call_add(call, "hf:queue:{%s}:%s%s", way->key, way->side, way->key);
+    sim_call_add(call, "hf:wait:{%s}:%s%s", way->key, way->side, way->key);
+    sim_call_add(call, "hf:fence");
+    sim_call_add(call, "hf:lease:{%s}:%s%s", way->key, way->side, way->key);
     if (which == HFI_DIALECT_BREAK)
-        add(call, "ffffffff%08x", 7u);
+        sim_call_add(call, "ffffffff%08x", 7u);
     else if (which != HFI_DIALECT_LOOK)
-        add(call, "hf1:%032x:%x:%016x:host:1", (unsigned)between(1, 2), (unsigned)between(1, 2), 7u);
+        sim_call_add(call, "hf1:%032x:%x:%016x:host:1", (unsigned)between(1, 2), (unsigned)between(1, 2), 7u);
     if (which == HFI_DIALECT_BREAK)
-        add(call, "force");
+        sim_call_add(call, "force");
     else if (which == HFI_DIALECT_ACQUIRE || which == HFI_DIALECT_MORE || which == HFI_DIALECT_RENEW)
-        add(call, "%d", (int)between(2, 4) * 100000);
+        sim_call_add(call, "%d", (int)between(2, 4) * 100000);
     if (which == HFI_DIALECT_ACQUIRE) {
-        add(call, "%lld", (long long)(now_us + 1000000));
-        add(call, "%s", between(0, 2) == 0 ? "try" : "wait");
-        add(call, "12345");
-        add(call, "0");
-        add(call, "200000");
-        add(call, "1500000");
+        sim_call_add(call, "%lld", (long long)(now_us + 1000000));
+        sim_call_add(call, "%s", between(0, 2) == 0 ? "try" : "wait");
+        sim_call_add(call, "12345");
+        sim_call_add(call, "0");
+        sim_call_add(call, "200000");
+        sim_call_add(call, "1500000");
     } else if (which == HFI_DIALECT_MORE) {
-        add(call, "2048");
+        sim_call_add(call, "2048");
     }
-    add(call, "x");
-    add(call, "%s", way->parameter);
-    add(call, "%lld %06lld", (long long)(now_us / 1000000), (long long)(now_us % 1000000));
+    sim_call_add(call, "x");
+    sim_call_add(call, "%s", way->parameter);
+    sim_call_add(call, "%lld %06lld", (long long)(now_us / 1000000), (long long)(now_us % 1000000));
 }
 
 static int64_t one_subscribes(void *self, const char *channel, size_t size)
@@ -277,9 +199,9 @@ static void run(redisContext *real, const struct way *way)
     freeReplyObject(redisCommand(real, "FLUSHALL"));
     granted = 0;
     for (int i = 0; i < HFI_DIALECT_SCRIPTS; i++)
-        sources[i] = with_given_time(hfi_dialect_scripts[way->mark][i]);
+        sources[i] = sim_call_source(hfi_dialect_scripts[way->mark][i]);
     for (int i = 0; i < CALLS; i++) {
-        struct call call = {.count = 0};
+        struct sim_call call = {.count = 0};
         int die = (int)between(0, 9), which = die < 4 ? HFI_DIALECT_ACQUIRE : (int)between(0, HFI_DIALECT_SCRIPTS - 1);
         now_us += between(0, 1000) == 0 ? 300000000 : between(0, 400000);
         if (die >= 7) {
@@ -293,7 +215,7 @@ static void run(redisContext *real, const struct way *way)
         compare(real, &call, die >= 7 ? NULL : sources[which]);
         compare_events(real, &call);
         for (int j = 0; j < 5 && way->looks[j] != NULL; j++) {
-            struct call look = {.count = 0};
+            struct sim_call look = {.count = 0};
             add_words(&look, way->looks[j]);
             compare(real, &look, NULL);
         }

@@ -6,6 +6,7 @@
  */
 #include "base/random.h"
 #include "core/protocol/scripts.h"
+#include "tests/sim/call.h"
 #include "tests/sim/lua.h"
 #include "tests/support/server.h"
 
@@ -16,21 +17,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #define CALLS       32000
 #define TTL_SLACK   20000 /* ms; every lifetime here is one of a few that differ by more */
 #define PIECES_MOST 8
-
-static const char asks_time[] = "redis.call('TIME')";
-static const char is_told[] = "{string.match(ARGV[#ARGV], '(%d+) (%d+)')}";
-
-struct call {
-    int count;
-    char text[24][200];
-};
 
 static struct sim_keyspace keys;
 static struct hft_server *server;
@@ -50,69 +42,7 @@ static int64_t between(int64_t least, int64_t most)
     return least + (int64_t)(hfi_rng_next(&rng) % (uint64_t)(most - least + 1));
 }
 
-/* The source with another clock, wherever it looks at one. */
-static char *with_given_time(const struct hfi_script *script)
-{
-    char *source = hfi_script_source(script);
-    for (const char *at; source != NULL && (at = strstr(source, asks_time)) != NULL;) {
-        size_t before = (size_t)(at - source), size = strlen(source) + sizeof is_told;
-        char *told = malloc(size);
-        assert_non_null(told);
-        (void)snprintf(told, size, "%.*s%s%s", (int)before, source, is_told, at + sizeof asks_time - 1);
-        free(source);
-        source = told;
-    }
-    assert_non_null(source);
-    return source;
-}
-
 /* ---- one call on both ---- */
-
-static void add(struct call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct call *call, const char *format, ...)
-{
-    va_list values;
-    va_start(values, format);
-    (void)vsnprintf(call->text[call->count++], sizeof call->text[0], format, values);
-    va_end(values);
-}
-
-static redisReply *ask_virtual(const struct call *call, const char *source)
-{
-    struct sim_words words = {.count = 0};
-    struct hfi_buffer bytes = {0};
-    void *reply = NULL;
-    struct timespec clock;
-    (void)clock_gettime(CLOCK_REALTIME, &clock);
-    keys.now_us = (int64_t)clock.tv_sec * 1000000 + clock.tv_nsec / 1000;
-    for (int i = 0; i < call->count; i++) {
-        words.text[i] = call->text[i];
-        words.size[i] = strlen(call->text[i]);
-    }
-    words.count = call->count;
-    keys.wrote = false;
-    if (source != NULL)
-        sim_lua_run(&keys, source, &words, 0, &bytes);
-    else
-        (void)sim_keyspace_run(&keys, &words, &bytes);
-    redisReader *reader = redisReaderCreate();
-    assert_int_equal(redisReaderFeed(reader, hfi_buffer_data(&bytes), hfi_buffer_size(&bytes)), REDIS_OK);
-    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
-    assert_non_null(reply);
-    redisReaderFree(reader);
-    hfi_buffer_done(&bytes);
-    return reply;
-}
-
-static redisReply *ask_real(redisContext *real, const struct call *call, const char *source)
-{
-    const char *words[32] = {"EVAL", source};
-    int count = source != NULL ? 2 : 0;
-    for (int i = 0; i < call->count; i++)
-        words[count++] = call->text[i];
-    return redisCommandArgv(real, count, words, NULL);
-}
 
 /* Lifetimes pass at different speeds on the two servers, so they are compared with a tolerance; in a text the
  * lifetime is the first number. */
@@ -153,17 +83,6 @@ static bool is_same(const redisReply *a, const redisReply *b)
     for (size_t i = 0; same && i < a->elements; i++)
         same = is_same(a->element[i], b->element[i]);
     return same;
-}
-
-static void show(const redisReply *reply)
-{
-    if (reply->type == REDIS_REPLY_ARRAY)
-        for (size_t i = 0; i < reply->elements; i++)
-            show(reply->element[i]);
-    else if (reply->type == REDIS_REPLY_INTEGER)
-        (void)printf(" %lld", reply->integer);
-    else
-        (void)printf(" %s", reply->str != NULL ? reply->str : "nil");
 }
 
 /* The first word of a script's answer or of an error, and renew's word about a lease. Each has to occur in the run. */
@@ -219,18 +138,18 @@ static void count(const redisReply *reply, const char *script)
     }
 }
 
-static void compare(redisContext *real, const struct call *call, const char *what, const char *source)
+static void compare(redisContext *real, const struct sim_call *call, const char *what, const char *source)
 {
-    redisReply *one = ask_virtual(call, source), *other = ask_real(real, call, source);
+    redisReply *one = sim_call_virtual(&keys, call, source), *other = sim_call_real(real, call, source);
     assert_non_null(other);
     if (!is_same(one, other)) {
         (void)printf("%s", what);
         for (int i = 0; i < call->count; i++)
             (void)printf(" %s", call->text[i]);
         (void)printf("\nvirtual:");
-        show(one);
+        sim_call_show(one);
         (void)printf("\nreal:");
-        show(other);
+        sim_call_show(other);
         (void)printf("\n");
     }
     assert_true(is_same(one, other));
@@ -241,9 +160,9 @@ static void compare(redisContext *real, const struct call *call, const char *wha
 
 /* ---- random calls ---- */
 
-static void add_token(struct call *call)
+static void add_token(struct sim_call *call)
 {
-    add(call, "hf1:%032x:%x:%016x:host:1", (unsigned)between(1, 3), (unsigned)between(1, 4), 7u);
+    sim_call_add(call, "hf1:%032x:%x:%016x:host:1", (unsigned)between(1, 3), (unsigned)between(1, 4), 7u);
 }
 
 static int64_t some_ttl(void)
@@ -251,88 +170,88 @@ static int64_t some_ttl(void)
     return between(1, 4) * 100000;
 }
 
-static void add_keys(struct call *call, int name, bool fetches)
+static void add_keys(struct sim_call *call, int name, bool fetches)
 {
-    add(call, "%d", fetches ? 6 : 4);
-    add(call, "hf:{n%d}", name);
-    add(call, "hf:queue:{n%d}:hf:{n%d}", name, name);
-    add(call, "hf:wait:{n%d}:hf:{n%d}", name, name);
-    add(call, "hf:fence");
+    sim_call_add(call, "%d", fetches ? 6 : 4);
+    sim_call_add(call, "hf:{n%d}", name);
+    sim_call_add(call, "hf:queue:{n%d}:hf:{n%d}", name, name);
+    sim_call_add(call, "hf:wait:{n%d}:hf:{n%d}", name, name);
+    sim_call_add(call, "hf:fence");
     if (fetches) {
-        add(call, "page%d", name);
-        add(call, "hf:absent:{page%d}", name);
+        sim_call_add(call, "page%d", name);
+        sim_call_add(call, "hf:absent:{page%d}", name);
     }
 }
 
-static void acquire(struct call *call, int name, bool fetches, bool shares)
+static void acquire(struct sim_call *call, int name, bool fetches, bool shares)
 {
     add_keys(call, name, fetches);
     add_token(call);
-    add(call, "%lld", (long long)some_ttl());
-    add(call, "%lld", (long long)(now_us + between(-1, 20) * 1000000));
-    add(call, "%s", between(0, 2) == 0 ? "try" : "wait");
-    add(call, "%lld", (long long)between(1, 1000000000));
-    add(call, "%lld", between(0, 3) == 0 ? (long long)(now_us - between(0, 1000000)) : 0LL);
-    add(call, "%lld%s", (long long)some_ttl(), shares ? " s" : "");
-    add(call, "%lld", (long long)between(-1, 5) * 500000);
+    sim_call_add(call, "%lld", (long long)some_ttl());
+    sim_call_add(call, "%lld", (long long)(now_us + between(-1, 20) * 1000000));
+    sim_call_add(call, "%s", between(0, 2) == 0 ? "try" : "wait");
+    sim_call_add(call, "%lld", (long long)between(1, 1000000000));
+    sim_call_add(call, "%lld", between(0, 3) == 0 ? (long long)(now_us - between(0, 1000000)) : 0LL);
+    sim_call_add(call, "%lld%s", (long long)some_ttl(), shares ? " s" : "");
+    sim_call_add(call, "%lld", (long long)between(-1, 5) * 500000);
     if (fetches)
-        add(call, "%lld", (long long)between(0, 1) * 250000);
+        sim_call_add(call, "%lld", (long long)between(0, 1) * 250000);
 }
 
-static void recheck(struct call *call)
+static void recheck(struct sim_call *call)
 {
-    add(call, "6");
+    sim_call_add(call, "6");
     for (int i = 0; i < 2; i++) {
-        add(call, "hf:{n%d}", i);
-        add(call, "hf:queue:{n%d}:hf:{n%d}", i, i);
-        add(call, "hf:wait:{n%d}:hf:{n%d}", i, i);
+        sim_call_add(call, "hf:{n%d}", i);
+        sim_call_add(call, "hf:queue:{n%d}:hf:{n%d}", i, i);
+        sim_call_add(call, "hf:wait:{n%d}:hf:{n%d}", i, i);
     }
-    add(call, "%lld", (long long)(now_us + between(-1, 20) * 1000000));
-    add(call, "%lld", (long long)between(0, 5) * 500000);
-    add(call, "%lld", (long long)between(1, 1000000000));
-    add(call, "%lld%s", (long long)some_ttl(), between(0, 2) == 0 ? " s" : "");
+    sim_call_add(call, "%lld", (long long)(now_us + between(-1, 20) * 1000000));
+    sim_call_add(call, "%lld", (long long)between(0, 5) * 500000);
+    sim_call_add(call, "%lld", (long long)between(1, 1000000000));
+    sim_call_add(call, "%lld%s", (long long)some_ttl(), between(0, 2) == 0 ? " s" : "");
     add_token(call);
     add_token(call);
 }
 
-static void add_semaphore(struct call *call, int name)
+static void add_semaphore(struct sim_call *call, int name)
 {
-    add(call, "4");
-    add(call, "hf:sem:{n%d}", name);
-    add(call, "hf:queue:{n%d}:hf:sem:{n%d}", name, name);
-    add(call, "hf:wait:{n%d}:hf:sem:{n%d}", name, name);
-    add(call, "hf:fence");
+    sim_call_add(call, "4");
+    sim_call_add(call, "hf:sem:{n%d}", name);
+    sim_call_add(call, "hf:queue:{n%d}:hf:sem:{n%d}", name, name);
+    sim_call_add(call, "hf:wait:{n%d}:hf:sem:{n%d}", name, name);
+    sim_call_add(call, "hf:fence");
     add_token(call);
 }
 
 /* Ends are counted by one clock, so they need no slack. */
-static void acquire_permits(struct call *call, int name)
+static void acquire_permits(struct sim_call *call, int name)
 {
     add_semaphore(call, name);
-    add(call, "%lld", (long long)some_ttl());
-    add(call, "%lld", (long long)(now_us + between(-1, 20) * 1000000));
-    add(call, "%s", between(0, 2) == 0 ? "try" : "wait");
-    add(call, "%lld", (long long)between(1, 1000000000));
-    add(call, "%lld", between(0, 3) == 0 ? (long long)(now_us - between(0, 1000000)) : 0LL);
-    add(call, "%lld %d %d", (long long)some_ttl(), (int)between(1, 3), (int)between(3, 5));
-    add(call, "%lld", (long long)between(-1, 5) * 500000);
-    add(call, "%d", (int)between(1, 4));
+    sim_call_add(call, "%lld", (long long)some_ttl());
+    sim_call_add(call, "%lld", (long long)(now_us + between(-1, 20) * 1000000));
+    sim_call_add(call, "%s", between(0, 2) == 0 ? "try" : "wait");
+    sim_call_add(call, "%lld", (long long)between(1, 1000000000));
+    sim_call_add(call, "%lld", between(0, 3) == 0 ? (long long)(now_us - between(0, 1000000)) : 0LL);
+    sim_call_add(call, "%lld %d %d", (long long)some_ttl(), (int)between(1, 3), (int)between(3, 5));
+    sim_call_add(call, "%lld", (long long)between(-1, 5) * 500000);
+    sim_call_add(call, "%d", (int)between(1, 4));
 }
 
-static void extend_permits(struct call *call)
+static void extend_permits(struct sim_call *call)
 {
-    add(call, "2");
-    add(call, "hf:sem:{n0}");
-    add(call, "hf:sem:{n1}");
+    sim_call_add(call, "2");
+    sim_call_add(call, "hf:sem:{n0}");
+    sim_call_add(call, "hf:sem:{n1}");
     for (int i = 0; i < 2; i++) {
         add_token(call);
-        add(call, "%lld", (long long)some_ttl());
-        add(call, "hf:queue:{n%d}:hf:sem:{n%d}", i, i);
-        add(call, "%d", (int)between(1, 3));
+        sim_call_add(call, "%lld", (long long)some_ttl());
+        sim_call_add(call, "hf:queue:{n%d}:hf:sem:{n%d}", i, i);
+        sim_call_add(call, "%d", (int)between(1, 3));
     }
 }
 
-static void script_call(struct call *call, int which, int name, bool fetches)
+static void script_call(struct sim_call *call, int which, int name, bool fetches)
 {
     switch (which) {
     case PERMITS:
@@ -340,18 +259,18 @@ static void script_call(struct call *call, int which, int name, bool fetches)
         break;
     case BACK:
         add_semaphore(call, name);
-        add(call, "%d", between(0, 2) > 0 ? 0 : (int)between(1, 2));
+        sim_call_add(call, "%d", between(0, 2) > 0 ? 0 : (int)between(1, 2));
         break;
     case LOOK_PERMITS:
-        add(call, "2");
-        add(call, "hf:sem:{n%d}", name);
-        add(call, "hf:queue:{n%d}:hf:sem:{n%d}", name, name);
+        sim_call_add(call, "2");
+        sim_call_add(call, "hf:sem:{n%d}", name);
+        sim_call_add(call, "hf:queue:{n%d}:hf:sem:{n%d}", name, name);
         break;
     case BREAK_PERMITS:
         add_semaphore(call, name);
         call->count--; /* no token */
-        add(call, "ffffffff%08x", (unsigned)between(1, 1000));
-        add(call, "%s", between(0, 1) == 0 ? "force" : "");
+        sim_call_add(call, "ffffffff%08x", (unsigned)between(1, 1000));
+        sim_call_add(call, "%s", between(0, 1) == 0 ? "force" : "");
         break;
     case EXTEND:
         extend_permits(call);
@@ -360,14 +279,14 @@ static void script_call(struct call *call, int which, int name, bool fetches)
         recheck(call);
         break;
     case LOOK:
-        add(call, "2");
-        add(call, "hf:{n%d}", name);
-        add(call, "hf:queue:{n%d}:hf:{n%d}", name, name);
+        sim_call_add(call, "2");
+        sim_call_add(call, "hf:{n%d}", name);
+        sim_call_add(call, "hf:queue:{n%d}:hf:{n%d}", name, name);
         break;
     case DOWNGRADE:
         add_keys(call, name, false);
         add_token(call);
-        add(call, "500000"); /* more than is left: that is counted by two clocks */
+        sim_call_add(call, "500000"); /* more than is left: that is counted by two clocks */
         break;
     case 0:
         acquire(call, name, fetches, false);
@@ -376,100 +295,100 @@ static void script_call(struct call *call, int which, int name, bool fetches)
         acquire(call, name, false, true);
         break;
     case 2:
-        add(call, "2");
-        add(call, "hf:{n0}");
-        add(call, "hf:{n1}");
+        sim_call_add(call, "2");
+        sim_call_add(call, "hf:{n0}");
+        sim_call_add(call, "hf:{n1}");
         for (int i = 0; i < 2; i++) {
             add_token(call);
-            add(call, "%lld", (long long)some_ttl());
-            add(call, "hf:queue:{n%d}:hf:{n%d}", i, i);
+            sim_call_add(call, "%lld", (long long)some_ttl());
+            sim_call_add(call, "hf:queue:{n%d}:hf:{n%d}", i, i);
         }
         break;
     case 4:
-        add(call, "1");
-        add(call, "hf:fence");
-        add(call, "%lld", between(0, 1) == 0 ? 0LL : (long long)(now_us + between(-5, 5) * 1000000) * 2048);
-        add(call, "%lld", between(0, 1) == 0 ? 0LL : (long long)(now_us + between(-50000, 50000)));
+        sim_call_add(call, "1");
+        sim_call_add(call, "hf:fence");
+        sim_call_add(call, "%lld", between(0, 1) == 0 ? 0LL : (long long)(now_us + between(-5, 5) * 1000000) * 2048);
+        sim_call_add(call, "%lld", between(0, 1) == 0 ? 0LL : (long long)(now_us + between(-50000, 50000)));
         break;
     case 5:
         add_keys(call, name, true);
         add_token(call);
-        add(call, "%s", between(0, 2) == 0 ? "absent" : between(0, 2) == 0 ? "nothing" : "value");
-        add(call, "%lld", (long long)some_ttl());
-        add(call, "value %d", (int)between(1, 100));
+        sim_call_add(call, "%s", between(0, 2) == 0 ? "absent" : between(0, 2) == 0 ? "nothing" : "value");
+        sim_call_add(call, "%lld", (long long)some_ttl());
+        sim_call_add(call, "value %d", (int)between(1, 100));
         break;
     case 6:
         add_keys(call, name, true);
         break;
     case 7:
         add_keys(call, name, false);
-        add(call, "ffffffff%08x", (unsigned)between(1, 1000));
+        sim_call_add(call, "ffffffff%08x", (unsigned)between(1, 1000));
         break;
     default: /* release, more */
         add_keys(call, name, fetches);
         add_token(call);
         if (which == 3) {
-            add(call, "%lld", (long long)some_ttl());
-            add(call, "%d", 2048 * (int)between(1, 16));
+            sim_call_add(call, "%lld", (long long)some_ttl());
+            sim_call_add(call, "%d", 2048 * (int)between(1, 16));
         }
     }
-    add(call, "%lld %lld", (long long)(now_us / 1000000), (long long)(now_us % 1000000));
+    sim_call_add(call, "%lld %lld", (long long)(now_us / 1000000), (long long)(now_us % 1000000));
 }
 
 /* A side key is another program's for a while. */
-static void spoil_or_mend(struct call *call, int name)
+static void spoil_or_mend(struct sim_call *call, int name)
 {
     int which = (int)between(0, 6), how = (int)between(0, 3);
-    add(call, "%s", how > 1 ? "DEL" : how == 1 ? "SET" : "ZADD");
+    sim_call_add(call, "%s", how > 1 ? "DEL" : how == 1 ? "SET" : "ZADD");
     if (which < 2)
-        add(call, "hf:%s:{n%d}:hf:{n%d}", which == 0 ? "queue" : "wait", name, name);
+        sim_call_add(call, "hf:%s:{n%d}:hf:{n%d}", which == 0 ? "queue" : "wait", name, name);
     else if (which < 4)
-        add(call, "%spage%d%s", which == 2 ? "hf:absent:{" : "", name, which == 2 ? "}" : "");
+        sim_call_add(call, "%spage%d%s", which == 2 ? "hf:absent:{" : "", name, which == 2 ? "}" : "");
     else if (which == 6)
-        add(call, "hf:sem:{n%d}", name);
+        sim_call_add(call, "hf:sem:{n%d}", name);
     else
-        add(call, which == 4 ? "hf:fence" : "hf:held:{n%d}:hf:{n%d}", name, name);
+        sim_call_add(call, which == 4 ? "hf:fence" : "hf:held:{n%d}:hf:{n%d}", name, name);
     if (how == 0)
-        add(call, "1");
+        sim_call_add(call, "1");
     if (how < 2)
-        add(call, "theirs");
+        sim_call_add(call, "theirs");
 }
 
-static void plain_call(struct call *call, int name)
+static void plain_call(struct sim_call *call, int name)
 {
     int64_t die = between(0, 14);
     if (die >= 10) {
         spoil_or_mend(call, name);
     } else if (die == 0) { /* the native acquire's half that may be refused */
-        add(call, "SET");
-        add(call, "hf:{n%d}", name);
+        sim_call_add(call, "SET");
+        sim_call_add(call, "hf:{n%d}", name);
         add_token(call);
-        add(call, "NX");
-        add(call, "PX");
-        add(call, "%lld", (long long)some_ttl());
+        sim_call_add(call, "NX");
+        sim_call_add(call, "PX");
+        sim_call_add(call, "%lld", (long long)some_ttl());
     } else if (die == 1) {
-        add(call, "INCRBY");
-        add(call, "hf:fence");
-        add(call, "2048");
+        sim_call_add(call, "INCRBY");
+        sim_call_add(call, "hf:fence");
+        sim_call_add(call, "2048");
     } else if (die == 2) { /* another program's key, of another type */
-        add(call, "ZADD");
-        add(call, "hf:{n%d}", name);
-        add(call, "1");
-        add(call, "foreign");
+        sim_call_add(call, "ZADD");
+        sim_call_add(call, "hf:{n%d}", name);
+        sim_call_add(call, "1");
+        sim_call_add(call, "foreign");
     } else if (die == 3) {
-        add(call, "SET");
-        add(call, "page%d", name);
-        add(call, "theirs");
+        sim_call_add(call, "SET");
+        sim_call_add(call, "page%d", name);
+        sim_call_add(call, "theirs");
     } else if (die == 4) {
-        add(call, "DEL");
-        add(call, "hf:fence");
+        sim_call_add(call, "DEL");
+        sim_call_add(call, "hf:fence");
     } else if (die == 5) {
-        add(call, "DEL");
-        add(call, "page%d", name);
-        add(call, "hf:{n%d}", name);
+        sim_call_add(call, "DEL");
+        sim_call_add(call, "page%d", name);
+        sim_call_add(call, "hf:{n%d}", name);
     } else {
-        add(call, "%s", die < 8 ? "GET" : "PTTL");
-        add(call, die % 2 == 0 ? "hf:{n%d}" : "page%d", name);
+        sim_call_add(call, "%s", die < 8 ? "GET" : "PTTL");
+        sim_call_add(call, die % 2 == 0 ? "hf:{n%d}" : "page%d", name);
     }
 }
 
@@ -497,9 +416,9 @@ static void compare_keys(redisContext *real)
         {"ZRANGE", "hf:queue:{n0}:hf:{n0}", "0", "-1", "WITHSCORES"},
         {"ZRANGE", "hf:queue:{n1}:hf:{n1}", "0", "-1", "WITHSCORES"}};
     for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
-        struct call call = {.count = 0};
+        struct sim_call call = {.count = 0};
         for (int j = 0; j < PIECES_MOST && looks[i][j] != NULL; j++)
-            add(&call, "%s", looks[i][j]);
+            sim_call_add(&call, "%s", looks[i][j]);
         compare(real, &call, "afterwards", NULL);
     }
 }
@@ -557,9 +476,9 @@ static void the_same_calls_give_the_same_replies(void **state)
     keys.publish = two_hear;
     keys.subscribers = one_subscribes;
     for (int i = 0; i < SCRIPTS; i++)
-        sources[i] = with_given_time(scripts[i]);
+        sources[i] = sim_call_source(scripts[i]);
     for (int i = 0; i < CALLS; i++) {
-        struct call call = {.count = 0};
+        struct sim_call call = {.count = 0};
         int name = (int)between(0, 1), die = (int)between(0, 46);
         now_us += between(0, 200000);
         if (i % 100 == 0)
