@@ -355,7 +355,7 @@ static hf_status parse_scheme(struct part uri, struct part *scheme, struct part 
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
         if (is(*scheme, later[i]))
             return wrong_part(error, "scheme", *scheme, "comes with a later version",
-                              "use redis://, rediss:// or unix:// for now");
+                              "use redis://, rediss://, unix:// or sentinel:// for now");
     bool by_sentinels = is(*scheme, "sentinel") || is(*scheme, "sentinels") || is(*scheme, "redis+sentinel");
     endpoint->tls = is(*scheme, "rediss") || is(*scheme, "valkeys") || is(*scheme, "sentinels");
     if (by_sentinels)
