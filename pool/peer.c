@@ -50,6 +50,13 @@ void hfi_peer_redirect(struct hfi_peer *peer)
     (void)atomic_fetch_add(&peer->redirections, 1);
 }
 
+void hfi_peer_replace(struct hfi_peer *peer, struct hfi_topology *topology)
+{
+    peer->topology = topology;
+    name_server(peer->endpoint, peer->name, sizeof peer->name);
+    hfi_peer_redirect(peer);
+}
+
 static bool is_same_run(const struct hfi_server *server, const char *run_id)
 {
     return run_id[0] != 0 && strcmp(server->run_id, run_id) == 0;

@@ -43,6 +43,8 @@ void hfi_peer_init(struct hfi_peer *peer, struct hfi_deployment *deployment, con
 void hfi_peer_done(struct hfi_peer *peer);
 
 void hfi_peer_redirect(struct hfi_peer *peer); /* the listener: another server is meant now */
+/* The same, of a peer that the listener alone knows: it is found by `topology` now, and `endpoint` was changed. */
+void hfi_peer_replace(struct hfi_peer *peer, struct hfi_topology *topology);
 void hfi_peer_note_failure(struct hfi_peer *peer, const hf_error *error);
 /* The listener. True: it is another one than before. */
 bool hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server);

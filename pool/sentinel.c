@@ -126,6 +126,22 @@ bool hfi_council_counts(const struct hfi_council *council, int which)
     return is_listed;
 }
 
+int hfi_council_spare(const struct hfi_council *council)
+{
+    int i = council->count - 1;
+    while (i >= 0 && (!council->of[i].is_found || council->of[i].testimony != HFI_TESTIMONY_SILENT || hfi_council_counts(council, i)))
+        i--;
+    return i;
+}
+
+void hfi_council_give(struct hfi_council *council, int which)
+{
+    memset(&council->of[which], 0, sizeof council->of[which]);
+    council->of[which].is_found = true;
+    for (int i = 0; i < council->count; i++)
+        council->of[i].lists &= ~(UINT32_C(1) << which);
+}
+
 int hfi_council_known(struct hfi_council *council)
 {
     int named = 0, answering = 0, most = 0;

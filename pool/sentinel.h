@@ -72,6 +72,9 @@ void hfi_council_note(struct hfi_council *council, int which, enum hfi_testimony
 /* False: it is silent, and a found one that no answering one lists any more, or the same as an answering one of another
  * address; or it is the same as one before it. So nobody counts twice, and nobody for ever. */
 bool hfi_council_counts(const struct hfi_council *council, int which);
+/* A found one that is silent, and that nobody who answers lists: another one may have its place. -1: there is none. */
+int hfi_council_spare(const struct hfi_council *council);
+void hfi_council_give(struct hfi_council *council, int which); /* its place to another one, found too */
 /* How many sentinels there are: those of the URI at least, and as many as any of them has said; fewer again only when more than
  * half of so many say so. So one that has forgotten the others is no majority. */
 int hfi_council_known(struct hfi_council *council);

@@ -164,7 +164,8 @@ static void listed_others(struct hfi_command *command)
     struct sentinel *one = command->self;
     struct by_sentinels *all = one->all;
     struct hfi_other_sentinel others[HFI_SENTINELS_MOST];
-    int count = command->outcome == HFI_ANSWERED ? hfi_sentinel_read_others(command->reply, others, HFI_SENTINELS_MOST) : -1;
+    bool counts = command->outcome == HFI_ANSWERED && all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED;
+    int count = counts ? hfi_sentinel_read_others(command->reply, others, HFI_SENTINELS_MOST) : -1;
     uint32_t lists = 0;
     for (int i = 0; i < count; i++) {
         int at = find(all, &others[i]);

@@ -181,11 +181,40 @@ static bool make(struct sentinel *one, struct by_sentinels *all, const char *hos
     return hfi_subscribers_want(one->subscribers, channel, sizeof channel - 1);
 }
 
+/* Its place and its connections to the one at `host`. False: no memory. */
+static bool give(struct sentinel *one, const char *host, int port)
+{
+    static const char why[] = "it was silent, and no other sentinel lists it any more";
+    struct by_sentinels *all = one->all;
+    struct hfi_endpoint endpoint = one->endpoint;
+    struct hfi_topology *topology, *before = one->topology;
+    const struct hfi_topology_ops own = hfi_by_sentinels_ops(all);
+    endpoint.port = port;
+    endpoint.host = strdup(host);
+    if (endpoint.host == NULL || hfi_topology_one_new(&endpoint, all->deployment.clock, &own, &topology, NULL) != HF_OK) {
+        free(endpoint.host);
+        return false;
+    }
+    hfi_lane_redirect(one->lane, why); /* what was asked there is answered by that */
+    hfi_subscribers_give_up(one->subscribers, why);
+    free(one->endpoint.host);
+    one->endpoint = endpoint;
+    one->topology = topology;
+    hfi_peer_replace(&one->peer, topology);
+    hfi_topology_free(before);
+    hfi_council_give(&all->council, one->index);
+    one->has_told = one->has_said = false;
+    one->listed_ns = one->asked_ns = 0;
+    return true;
+}
+
 int hfi_by_sentinels_add(struct by_sentinels *all, const char *host, int port)
 {
     int index = all->count;
-    if (index == HFI_SENTINELS_MOST)
-        return -1;
+    if (index == HFI_SENTINELS_MOST) {
+        index = hfi_council_spare(&all->council);
+        return index >= 0 && give(&all->list[index], host, port) ? index : -1;
+    }
     if (!make(&all->list[index], all, host, port)) {
         drop(&all->list[index]);
         return -1;

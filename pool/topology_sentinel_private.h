@@ -62,7 +62,8 @@ _Static_assert(HFI_HOSTS_MOST <= HFI_SENTINELS_MOST, "the URI's have room");
 /* topology_sentinel.c: what the topologies of single hosts ask of theirs. */
 struct hfi_topology_ops hfi_by_sentinels_ops(struct by_sentinels *all);
 bool hfi_by_sentinels_all_confirm(const struct by_sentinels *all); /* replicas=all */
-/* One more, with the rights of the others. Returns its index; -1: no memory or descriptor, or there are enough. */
+/* One more, with the rights of the others, in the place of a spare one where there are enough. Returns its index; -1: no memory
+ * or descriptor, or none is spare. */
 int hfi_by_sentinels_add(struct by_sentinels *all, const char *host, int port);
 
 /* sentinel_ask.c: the listener's part, before every poll(). */

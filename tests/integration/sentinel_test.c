@@ -24,6 +24,14 @@ static int start_three(void **state)
     return 0;
 }
 
+static int start_two(void **state)
+{
+    struct hft_fleet *fleet = calloc(1, sizeof *fleet);
+    hft_fleet_start(fleet, 1, 2, HFT_FLEET_DOWN_MS, NULL);
+    *state = fleet;
+    return 0;
+}
+
 static int start_with_a_password(void **state)
 {
     struct hft_fleet *fleet = calloc(1, sizeof *fleet);
@@ -166,6 +174,40 @@ static void the_other_sentinels_are_found_and_asked(void **state)
     (void)hf_client_close(client, NULL);
 }
 
+static bool knows_others(struct hft_server *sentinel, size_t count)
+{
+    redisReply *others = hft_server_ask(sentinel, "SENTINEL SENTINELS mymaster");
+    bool knows = others->elements == count;
+    freeReplyObject(others);
+    return knows;
+}
+
+/* To the sentinels they are further ones: nobody is at their ports. False: the first sentinel has not heard it. */
+static bool make_up_sentinels(const struct hft_fleet *fleet, int count)
+{
+    char command[300];
+    for (int i = 1; i <= count; i++) {
+        (void)snprintf(command, sizeof command, "PUBLISH __sentinel__:hello 127.0.0.1,%d,%040d,0,mymaster,127.0.0.1,%d,0", i, i,
+                       hft_server_port(fleet->server[0]));
+        freeReplyObject(hft_server_ask(fleet->server[0], command));
+    }
+    return knows_others(fleet->sentinel[0], (size_t)count);
+}
+
+static void one_that_nobody_lists_any_more_gives_its_place_to_another(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    hft_server_freeze(fleet->sentinel[1]);
+    freeReplyObject(hft_server_ask(fleet->sentinel[0], "SENTINEL RESET mymaster"));
+    HFT_UNTIL_TRUE(make_up_sentinels(fleet, 20)); /* it subscribes anew first */
+    hf_client *client = client_of_one(fleet, HF_CLIENT(.replicas = HF_ALL)); /* it asks each second */
+    HFT_UNTIL_TRUE(is_found(client, "1 of 21 sentinels answer"));
+    hft_server_thaw(fleet->sentinel[1]);
+    freeReplyObject(hft_server_ask(fleet->sentinel[0], "SENTINEL RESET mymaster"));
+    HFT_UNTIL_TRUE(is_found(client, "2 of 2")); /* 21 or 22, as the other one has heard: two do not outvote so many */
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
 struct silence {
     long s;          /* for how long the client of this name has not asked it anything; -1: it never has */
     long asked_at_s; /* since it is connected */
@@ -242,6 +284,7 @@ int main(void)
     };
     const struct CMUnitTest of_their_own[] = {
         cmocka_unit_test_setup_teardown(the_other_sentinels_are_found_and_asked, start_three, stop),
+        cmocka_unit_test_setup_teardown(one_that_nobody_lists_any_more_gives_its_place_to_another, start_two, stop),
         cmocka_unit_test_setup_teardown(it_is_followed_when_it_is_killed_and_when_sentinels_are, start_three, stop),
         cmocka_unit_test_setup_teardown(sentinels_have_a_password_of_their_own, start_with_a_password, stop),
     };

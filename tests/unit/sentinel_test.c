@@ -209,6 +209,27 @@ static void found_ones_count_while_they_answer_or_are_listed(void **state)
     judged(&council, NOW, HFI_VERDICT_MOVE, "b"); /* all of those that are left agree */
 }
 
+static void a_found_one_that_does_not_count_any_more_gives_its_place(void **state)
+{
+    struct hfi_council council = {.count = 3, .of = {{.lists = 6}, {.is_found = true, .id = "x"}, {.is_found = true}}};
+    (void)state;
+    say(&council, 0, "a", 5, NOW);
+    hfi_council_note(&council, 1, HFI_TESTIMONY_SILENT);
+    say(&council, 2, "a", 5, NOW);
+    assert_int_equal(hfi_council_spare(&council), -1); /* it is listed */
+    council.of[0].lists = 4;
+    assert_int_equal(hfi_council_spare(&council), 1);
+    hfi_council_note(&council, 1, HFI_TESTIMONY_NONE);
+    assert_int_equal(hfi_council_spare(&council), -1); /* it may answer yet */
+    hfi_council_note(&council, 1, HFI_TESTIMONY_SILENT);
+    hfi_council_note(&council, 0, HFI_TESTIMONY_SILENT);
+    assert_int_equal(hfi_council_spare(&council), 1); /* and never the URI's own */
+    council.of[2].lists = 3;
+    hfi_council_give(&council, 1);
+    assert_true(council.of[1].is_found && council.of[1].testimony == HFI_TESTIMONY_NONE && council.of[1].id[0] == 0);
+    assert_int_equal(council.of[2].lists, 1); /* the other one was not listed by anybody */
+}
+
 static void one_of_two_addresses_counts_once(void **state)
 {
     struct hfi_council council = {.count = 3, .of = {{.id = "x"}, {.id = "y"}, {.is_found = true, .id = "x"}}};
@@ -280,6 +301,7 @@ int main(void)
         cmocka_unit_test(one_that_falls_silent_does_not_bring_the_old_primary_back),
         cmocka_unit_test(the_first_to_come_back_does_not_decide_alone),
         cmocka_unit_test(found_ones_count_while_they_answer_or_are_listed),
+        cmocka_unit_test(a_found_one_that_does_not_count_any_more_gives_its_place),
         cmocka_unit_test(one_of_two_addresses_counts_once),
         cmocka_unit_test(one_that_has_forgotten_the_others_is_no_majority),
         cmocka_unit_test(without_an_answer_it_is_said_why),
