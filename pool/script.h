@@ -7,27 +7,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HFI_SCRIPT_PIECES 20
+#define HFI_SCRIPT_PIECES 18
 
 struct hfi_piece {
     uint16_t from, size;
 };
 
-/* All scripts together: their pieces are places in one text. The first one is empty. */
+/* All scripts together: their pieces are places in one text. The first one is empty. A pointer in each script would cost four times
+ * what a number does, with what the loader has to know of it. */
 struct hfi_script_text {
     const char *bytes;
     const struct hfi_piece *pieces;
+    const char *names;
 };
 
 struct hfi_script {
-    const char *name;
     const struct hfi_script_text *text;
     const struct hfi_script *other; /* the same with the other clock; NULL: it asks for no time */
     uint16_t size;
+    uint16_t name;     /* where it begins in the names */
     bool     by_key;   /* its clock is a key, for servers that refuse TIME in scripts */
     uint8_t  pieces[HFI_SCRIPT_PIECES]; /* their numbers; one after the other they are the source; 0: no more */
     char     sha1[41]; /* hex digits, of the source */
 };
+
+static inline const char *hfi_script_name(const struct hfi_script *script)
+{
+    return script->text->names + script->name;
+}
 
 char *hfi_script_copy(const struct hfi_script *script, char *to); /* copies `size` bytes, returns their end */
 /* A copy that ends with a NUL. The caller frees it. NULL: no memory. */

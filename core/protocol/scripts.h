@@ -20,6 +20,6 @@ enum hfi_dialect_script {
     HFI_DIALECT_ACQUIRE, HFI_DIALECT_BREAK, HFI_DIALECT_LOOK, HFI_DIALECT_MORE, HFI_DIALECT_RELEASE, HFI_DIALECT_RENEW,
     HFI_DIALECT_SCRIPTS
 };
-extern const struct hfi_script *const hfi_dialect_scripts[HFI_MARK_KINDS][HFI_DIALECT_SCRIPTS];
+extern const struct hfi_script hfi_dialect_scripts[HFI_MARK_KINDS][HFI_DIALECT_SCRIPTS];
 
 #endif

@@ -97,7 +97,7 @@ static const struct hfi_script *spoken(struct words *words, const struct hfi_key
         return usual;
     add(words, keys->name, keys->name_size);
     add_text(words, keys->dialect->parameter);
-    return hfi_dialect_scripts[keys->dialect->mark][which];
+    return &hfi_dialect_scripts[keys->dialect->mark][which];
 }
 
 /* Of a grant or a renewal: where replicas confirm, they have to have it. */

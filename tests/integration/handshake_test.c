@@ -231,10 +231,10 @@ static void a_user_with_few_rights_gets_in_and_one_without_the_needed_ones_hears
 /* ---- scripts ---- */
 
 static const struct hfi_piece pieces[] = {{0, 0}, {0, 8}, {1, 6}, {7, 1}, {0, 1}};
-static const struct hfi_script_text of_two = {"return 2", pieces}, of_three = {"3return ", pieces};
+static const struct hfi_script_text of_two = {"return 2", pieces, "two"}, of_three = {"3return ", pieces, "three"};
 static const struct hfi_script two = {
-    .name = "two", .text = &of_two, .size = 8, .pieces = {1}, .sha1 = "7f923f79fe76194c868d7e1d0820de36700eb649"};
-static const struct hfi_script three = {.name = "three", .text = &of_three, .size = 8, .pieces = {2, 3, 4}};
+    .text = &of_two, .size = 8, .pieces = {1}, .sha1 = "7f923f79fe76194c868d7e1d0820de36700eb649"};
+static const struct hfi_script three = {.text = &of_three, .size = 8, .pieces = {2, 3, 4}};
 
 /* Opens a pool that wants the scripts; how many were loaded. */
 static int64_t loaded_by_opening(struct hft_server *server, const char *user, const struct hfi_script *const *scripts)

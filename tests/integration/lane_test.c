@@ -26,9 +26,9 @@ static struct hfi_lane *lane;
 
 /* return ARGV[1] .. KEYS[1] */
 static const struct hfi_piece pieces[] = {{0, 0}, {0, 7}, {17, 8}, {7, 10}};
-static const struct hfi_script_text text = {"return .. KEYS[1]ARGV[1] ", pieces};
+static const struct hfi_script_text text = {"return .. KEYS[1]ARGV[1] ", pieces, "join"};
 static const struct hfi_script join = {
-    .name = "join", .text = &text, .size = 25, .pieces = {1, 2, 3}, .sha1 = "8d637e93c6e3b5eb0fd6dbd7b7dd69d5f7d0ddfb"};
+    .text = &text, .size = 25, .pieces = {1, 2, 3}, .sha1 = "8d637e93c6e3b5eb0fd6dbd7b7dd69d5f7d0ddfb"};
 static struct hfi_script real_join;
 static const struct hfi_script *scripts[] = {&real_join, NULL};
 

@@ -62,7 +62,7 @@ void sim_lane_lists(const struct hfi_command *command, bool counts)
     const char *at = memchr(command->bytes, '$', command->size);
     (void)counts; /* the scenes count them all */
     if (command->script != NULL)
-        (void)snprintf(word, sizeof word, "%s", command->script->name);
+        (void)snprintf(word, sizeof word, "%s", hfi_script_name(command->script));
     else if (at == NULL || sscanf(at, "$%*d %31s", word) != 1)
         abort();
     count(sim.self->id, strcmp(word, "MULTI") == 0 ? "native" : word);

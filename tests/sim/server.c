@@ -271,7 +271,7 @@ static const struct hfi_script *script_at(size_t at)
         return at < SCRIPTS ? scripts[at] : scripts[at - SCRIPTS]->other;
     at -= 2 * SCRIPTS;
     size_t which = at % SPOKEN;
-    const struct hfi_script *script = hfi_dialect_scripts[which / HFI_DIALECT_SCRIPTS][which % HFI_DIALECT_SCRIPTS];
+    const struct hfi_script *script = &hfi_dialect_scripts[which / HFI_DIALECT_SCRIPTS][which % HFI_DIALECT_SCRIPTS];
     return at < SPOKEN ? script : script->other;
 }
 
@@ -279,7 +279,7 @@ void sim_server_forget_scripts(bool all)
 {
     size_t least = sim_server->speaks ? SCRIPTS + SPOKEN : SCRIPTS, one = (size_t)sim_between(0, (int64_t)least - 1);
     one += one >= SCRIPTS ? SCRIPTS : 0;
-    sim_say("the server forgets %s", all ? "all scripts" : script_at(one)->name);
+    sim_say("the server forgets %s", all ? "all scripts" : hfi_script_name(script_at(one)));
     if (all)
         forget_all_scripts();
     else
@@ -416,7 +416,7 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
         if (!spelt_out && !sim_server->scripts_known[i])
             break;
         sim_server->scripts_known[i] = true;
-        show(words, script->name);
+        show(words, hfi_script_name(script));
         sim_server->scripts++;
         size_t from = hfi_buffer_size(reply);
         sim_server->in_script = true;
@@ -424,7 +424,7 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
         sim_server->in_script = false;
         sim_script_over();
         if (hfi_buffer_data(reply)[from] != '-')
-            sim_script_ran(script->name, words);
+            sim_script_ran(hfi_script_name(script), words);
         return true;
     }
     sim_server->scripts_refused++;

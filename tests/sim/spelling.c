@@ -316,6 +316,6 @@ bool sim_beside_is_spoken(const struct hfi_command *command, enum hfi_dialect_sc
 {
     bool is_it = false;
     for (int mark = 0; mark < HFI_MARK_KINDS && sim_beside.on; mark++)
-        is_it = is_it || command->script == hfi_dialect_scripts[mark][which] || command->script == hfi_dialect_scripts[mark][which]->other;
+        is_it = is_it || command->script == &hfi_dialect_scripts[mark][which] || command->script == hfi_dialect_scripts[mark][which].other;
     return is_it;
 }
