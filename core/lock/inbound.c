@@ -29,6 +29,13 @@ static void granted(struct hfi_lock *lock, const struct hfi_message *message, bo
         (void)hfi_fence_accept(lock->client, message->fence, HFI_FENCE_BLOCK, 0, 0, step->now);
 }
 
+/* A token waits for one lock. An older program does not say which one it has handed on. */
+static bool is_of(const struct hfi_lock *lock, const struct hfi_message *message)
+{
+    return message->key_size == 0 || (message->key_size == lock->keys.lock_size &&
+                                      memcmp(message->key, lock->keys.lock, message->key_size) == 0);
+}
+
 /* True: the message named the token in use, or one that a break may have put in its place. */
 static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, struct hfi_token token)
 {
@@ -38,7 +45,7 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
     int64_t now = hfi_lock_enter(lock);
     lock = hfi_lock_of_grant(lock, token.grant);
     hfi_step_init(&step, now, rtt);
-    bool good = message->letter == 'G' &&
+    bool good = message->letter == 'G' && is_of(lock, message) &&
                 hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(lock->client, now), 0);
     bool is_current = lock->entry.remote != HFI_NOTHING && hfi_token_is_same(lock->token, token);
     bool known = is_current;

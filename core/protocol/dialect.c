@@ -24,11 +24,11 @@ static const struct kind {
     {"rueidislock", HFI_MARK_STRING, "rueidislock:0:%s", NULL, "string", "", NULL},
     {"python-redis-lock", HFI_MARK_SIGNAL, "lock:%s", NULL, "string", "", NULL},
     {"spring", HFI_MARK_SPRING, "~%s", "locks", "string", "", NULL},
-    {"redisson", HFI_MARK_REDISSON, "%s", NULL, "hash", "", "hash="},
+    {"redisson", HFI_MARK_REDISSON, "%s", NULL, "hash", "", "hash:"},
     {"setnx", HFI_MARK_SETNX, "%s", NULL, "string", "", NULL},
-    {"counter", HFI_MARK_COUNTER, "%s", NULL, "count, 0 or more", "$", "count="},
+    {"counter", HFI_MARK_COUNTER, "%s", NULL, "count, 0 or more", "$", "count:"},
     {"set", HFI_MARK_SET, "~%s", "locks", "set", "s", "set"},
-    {"tokens", HFI_MARK_TOKENS, "SEMAPHORE:%s:AVAILABLE", "1", "list with its SEMAPHORE: keys", "l", "list="},
+    {"tokens", HFI_MARK_TOKENS, "SEMAPHORE:%s:AVAILABLE", "1", "list with its SEMAPHORE: keys", "l", "list:"},
 };
 
 static const struct kind *kind_of(const char *text, size_t size)
@@ -85,7 +85,7 @@ hf_status hfi_dialect_make(const char *text, const char *key_template, struct hf
                                     .is_gone = kind->mark == HFI_MARK_TOKENS,
                                     .is_member = kind->mark == HFI_MARK_SET};
     if (kind->mark == HFI_MARK_SET) /* "a" with the name "b:c" is not "a:b" with "c" */
-        (void)snprintf(dialect->side, sizeof dialect->side, "set%u=", (unsigned)strlen(parameter));
+        (void)snprintf(dialect->side, sizeof dialect->side, "set%u:", (unsigned)strlen(parameter));
     else if (kind->side != NULL)
         (void)snprintf(dialect->side, sizeof dialect->side, "%s", kind->side);
     (void)snprintf(at + sizes[0] + sizes[1], sizes[2], "%s%s%s", led ? parameter : "", led ? ":" : "", template + led);

@@ -117,16 +117,17 @@ static char *put(char *at, const char *text, size_t size)
     return at + size;
 }
 
-/* Prints a side key: its kind, the tag that keeps it in the lock key's slot, the whole lock key. Returns the byte after
- * its NUL. */
+/* Prints a side key: its kind, the dialect's side, the tag that keeps it in the lock key's slot, the whole lock key. The side
+ * is in front of the brace, where no lock key can have it too. Returns the byte after its NUL. */
 static char *print_side_key(char *at, const char *kind, const struct hfi_keys *keys, char **key, size_t *size)
 {
     *key = at;
     at = put(at, kind, strlen(kind));
-    at = put(at, keys->tag, keys->tag_size);
-    at = put(at, "}:", 2);
     if (keys->dialect != NULL)
         at = put(at, keys->dialect->side, strlen(keys->dialect->side));
+    at = put(at, "{", 1);
+    at = put(at, keys->tag, keys->tag_size);
+    at = put(at, "}:", 2);
     at = put(at, keys->lock, keys->lock_size);
     *size = (size_t)(at - *key);
     *at = 0;
@@ -140,11 +141,11 @@ bool hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *side
     if (size > sizeof sides->capacity && sides->more == NULL)
         return false;
     char *at = sides->more != NULL ? sides->more : sides->capacity;
-    at = print_side_key(at, "hf:queue:{", keys, &sides->queue, &sides->queue_size);
-    at = print_side_key(at, "hf:wait:{", keys, &sides->waiters, &sides->waiters_size);
+    at = print_side_key(at, "hf:queue:", keys, &sides->queue, &sides->queue_size);
+    at = print_side_key(at, "hf:wait:", keys, &sides->waiters, &sides->waiters_size);
     sides->third = NULL;
     if (keys->use == HFI_FETCH || keys->use == HFI_DIALECT)
-        (void)print_side_key(at, keys->use == HFI_FETCH ? "hf:absent:{" : "hf:lease:{", keys, &sides->third, &sides->third_size);
+        (void)print_side_key(at, keys->use == HFI_FETCH ? "hf:absent:" : "hf:lease:", keys, &sides->third, &sides->third_size);
     return true;
 }
 
@@ -164,7 +165,7 @@ size_t hfi_election_channel(const struct hfi_keys *keys, char out[HFI_ELECTION_C
 {
     char *channel;
     size_t size;
-    (void)print_side_key(out, "hf:e:{", keys, &channel, &size);
+    (void)print_side_key(out, "hf:e:", keys, &channel, &size);
     return size;
 }
 

@@ -33,7 +33,7 @@ local function leave_it_free()
     tell('freed', now)
 end
 
--- ms for which no one of us takes it, but who only tries.
+-- ms for which none of us takes it, but who only tries while nobody of us waits.
 local function left_free()
     if turn < 0 and now < -turn then
         return math.ceil((-turn - now) / 1000)

@@ -32,17 +32,17 @@ static const struct way {
     const char *key, *side, *parameter;
     const char *looks[5], *sends[10];
 } ways[] = {
-    {HFI_MARK_COUNTER, "x", "count=", "", {"GET x", "PTTL x"},
+    {HFI_MARK_COUNTER, "x", "count:", "", {"GET x", "PTTL x"},
      {"INCR x", "DECR x", "INCR x", "DECR x", "GET x", "SET x many", "SET x 0", "DEL x"}},
-    {HFI_MARK_REDISSON, "x", "hash=", "", {"HKEYS x", "PTTL x"},
+    {HFI_MARK_REDISSON, "x", "hash:", "", {"HKEYS x", "PTTL x"},
      {"HSET x theirs 1", "DEL x", "PEXPIRE x 200000", "HLEN x", "SET x a", "HDEL x theirs"}},
-    {HFI_MARK_SET, "locks:x", "set5=", "locks", {"SISMEMBER locks x", "SCARD locks"},
+    {HFI_MARK_SET, "locks:x", "set5:", "locks", {"SISMEMBER locks x", "SCARD locks"},
      {"SADD locks x", "SREM locks x", "SADD locks y z", "SREM locks y z q", "SMISMEMBER locks x y q", "SET locks a", "DEL locks"}},
     {HFI_MARK_SETNX, "x", "", "", {"GET x", "PTTL x"}, {"SETNX x theirs", "PEXPIRE x 200000", "DEL x", "GETSET x other", "SADD x y"}},
     {HFI_MARK_SIGNAL, "lock:x", "", "", {"GET lock:x", "LRANGE lock-signal:x 0 -1", "PTTL lock-signal:x"},
      {"SET lock:x theirs NX PX 200000", "DEL lock:x", "LPOP lock-signal:x", "LPUSH lock-signal:x 1", "DEL lock-signal:x"}},
     {HFI_MARK_STRING, "x", "", "", {"GET x", "PTTL x"}, {"SET x theirs NX PX 200000", "DEL x", "SETNX x theirs", "LPUSH x 1"}},
-    {HFI_MARK_TOKENS, "SEMAPHORE:x:AVAILABLE", "list=", "2",
+    {HFI_MARK_TOKENS, "SEMAPHORE:x:AVAILABLE", "list:", "2",
      {"LRANGE SEMAPHORE:x:AVAILABLE 0 -1", "HKEYS SEMAPHORE:x:GRABBED", "HLEN SEMAPHORE:x:GRABBED", "GET SEMAPHORE:x:EXISTS"},
      {"LPOP SEMAPHORE:x:AVAILABLE", "HSET SEMAPHORE:x:GRABBED 0 1.5 1 2.5", "LPUSH SEMAPHORE:x:AVAILABLE 0", "HDEL SEMAPHORE:x:GRABBED 0 1",
       "RPUSH SEMAPHORE:x:AVAILABLE 1", "LRANGE SEMAPHORE:x:AVAILABLE -1 5",
@@ -152,10 +152,10 @@ static void script_call(struct sim_call *call, const struct way *way, enum hfi_d
 {
     sim_call_add(call, "5");
     sim_call_add(call, "%s", way->key);
-    sim_call_add(call, "hf:queue:{%s}:%s%s", way->key, way->side, way->key);
-    sim_call_add(call, "hf:wait:{%s}:%s%s", way->key, way->side, way->key);
+    sim_call_add(call, "hf:queue:%s{%s}:%s", way->side, way->key, way->key);
+    sim_call_add(call, "hf:wait:%s{%s}:%s", way->side, way->key, way->key);
     sim_call_add(call, "hf:fence");
-    sim_call_add(call, "hf:lease:{%s}:%s%s", way->key, way->side, way->key);
+    sim_call_add(call, "hf:lease:%s{%s}:%s", way->side, way->key, way->key);
     if (which == HFI_DIALECT_BREAK)
         sim_call_add(call, "ffffffff%08x", 7u);
     else if (which != HFI_DIALECT_LOOK)

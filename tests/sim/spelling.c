@@ -116,13 +116,13 @@ void sim_beside_key(char *out, size_t room, int lock)
 void sim_beside_side(char *out, size_t room, const char *kind, int lock)
 {
     char key[64];
-    const char *mark = sim_beside.recipe == SIM_SET        ? "set5="
-                       : sim_beside.recipe == SIM_COUNTER  ? "count="
-                       : sim_beside.recipe == SIM_TOKENS   ? "list="
-                       : sim_beside.recipe == SIM_REDISSON ? "hash="
+    const char *mark = sim_beside.recipe == SIM_SET        ? "set5:"
+                       : sim_beside.recipe == SIM_COUNTER  ? "count:"
+                       : sim_beside.recipe == SIM_TOKENS   ? "list:"
+                       : sim_beside.recipe == SIM_REDISSON ? "hash:"
                                                            : "";
     sim_beside_key(key, sizeof key, lock);
-    (void)snprintf(out, room, "hf:%s:{%s}:%s%s", kind, key, mark, key);
+    (void)snprintf(out, room, "hf:%s:%s{%s}:%s", kind, mark, key, key);
 }
 
 int sim_beside_lock(const char *key)

@@ -11,13 +11,19 @@
 
 #include <cmocka.h>
 
-static void assert_key(const char *text, const char *template, const char *key)
+static struct hfi_dialect *keys_of(const char *text, const char *template, const char *word, struct hfi_keys *keys)
 {
     struct hfi_dialect *dialect;
-    struct hfi_keys keys;
     assert_int_equal(hfi_dialect_make(text, template, &dialect, NULL), HF_OK);
-    struct hfi_name name = hfi_name_in(dialect, hfi_name_of(HFI_MUTEX, "x", 1));
-    assert_int_equal(hfi_keys_make(NULL, &name, &keys, NULL), HF_OK);
+    struct hfi_name name = hfi_name_in(dialect, hfi_name_of(HFI_MUTEX, word, strlen(word)));
+    assert_int_equal(hfi_keys_make(NULL, &name, keys, NULL), HF_OK);
+    return dialect;
+}
+
+static void assert_key(const char *text, const char *template, const char *key)
+{
+    struct hfi_keys keys;
+    struct hfi_dialect *dialect = keys_of(text, template, "x", &keys);
     assert_string_equal(keys.lock, key);
     hfi_keys_done(&keys);
     free(dialect);
@@ -51,18 +57,44 @@ static void a_template_of_the_users_goes_first(void **state)
 static void a_members_events_are_those_of_its_set(void **state)
 {
     (void)state;
-    struct hfi_dialect *dialect;
     struct hfi_keys keys;
     size_t size;
-    assert_int_equal(hfi_dialect_make("set:busy", NULL, &dialect, NULL), HF_OK);
-    struct hfi_name name = hfi_name_in(dialect, hfi_name_of(HFI_MUTEX, "x", 1));
-    assert_int_equal(hfi_keys_make(NULL, &name, &keys, NULL), HF_OK);
+    struct hfi_dialect *dialect = keys_of("set:busy", NULL, "x", &keys);
     const char *watched = hfi_watched_key(&keys, &size);
     assert_int_equal(size, 4);
     assert_memory_equal(watched, "busy", 4);
     assert_string_equal(keys.lock, "busy:x");
     hfi_keys_done(&keys);
     free(dialect);
+}
+
+/* What is no string could have the queue of a string's lock otherwise, and one be granted by the other's release. */
+static void no_other_key_has_the_queue_of_a_mark(void **state)
+{
+    static const struct {
+        const char *text, *name, *queue, *other; /* a lock key of a string with the same tag that would fit, were M behind it */
+    } marks[] = {
+        {"counter", "{a}x", "hf:queue:count:{a}:{a}x", "count:{a}x"},
+        {"redisson", "{a}x", "hf:queue:hash:{a}:{a}x", "hash:{a}x"},
+        {"set", "{a}x", "hf:queue:set5:{a}:locks:{a}x", "set5:locks:{a}x"},
+        {"tokens", "{a}x", "hf:queue:list:{a}:SEMAPHORE:{a}x:AVAILABLE", "list:SEMAPHORE:{a}x:AVAILABLE"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        struct hfi_keys keys, other_keys;
+        struct hfi_side_keys sides, other_sides;
+        struct hfi_dialect *dialect = keys_of(marks[i].text, NULL, marks[i].name, &keys);
+        struct hfi_dialect *other = keys_of("redlock", NULL, marks[i].other, &other_keys);
+        assert_true(hfi_side_keys_print(&keys, &sides) && hfi_side_keys_print(&other_keys, &other_sides));
+        assert_string_equal(sides.queue, marks[i].queue);
+        assert_string_not_equal(sides.queue, other_sides.queue);
+        hfi_side_keys_done(&sides);
+        hfi_side_keys_done(&other_sides);
+        hfi_keys_done(&keys);
+        hfi_keys_done(&other_keys);
+        free(dialect);
+        free(other);
+    }
 }
 
 static void a_name_is_another_lock_in_another_dialect(void **state)
@@ -103,6 +135,7 @@ int main(void)
         cmocka_unit_test(each_has_the_key_that_its_programs_use),
         cmocka_unit_test(a_template_of_the_users_goes_first),
         cmocka_unit_test(a_members_events_are_those_of_its_set),
+        cmocka_unit_test(no_other_key_has_the_queue_of_a_mark),
         cmocka_unit_test(a_name_is_another_lock_in_another_dialect),
         cmocka_unit_test(nonsense_is_refused),
     };

@@ -24,7 +24,7 @@ end
 if held and not is_ours(held) then
     begins_anew(true, is_fleeting())
 end
-local free_ms = not held and ARGV[4] == 'wait' and left_free()
+local free_ms = not held and (ARGV[4] == 'wait' or try('EXISTS', KEYS[2]) == 1) and left_free()
 if free_ms then
     held = 'left free'
     ends_in = function()

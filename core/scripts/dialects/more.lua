@@ -9,5 +9,6 @@ if holder(ARGV[1]) ~= ARGV[1] then
     return {'GONE', now}
 end
 keep(ARGV[1], ARGV[2])
+typed('HDEL', KEYS[3], '') -- a first write that memory limits do not refuse
 local fence = block(ARGV[3])
 return fence and {'GRANTED', now, fence} or {'FOREIGN', now, 'fence'}

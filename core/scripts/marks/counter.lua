@@ -9,6 +9,7 @@ end
 local function is_out()
     return (count() or 0) > 0
 end
+local marked = KEYS[1]
 -- include lease
 
 local function count_off()

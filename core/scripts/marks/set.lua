@@ -3,6 +3,7 @@
 local function is_out()
     return typed('SISMEMBER', parameter, name) == 1
 end
+local marked = parameter
 -- include lease
 
 local function take_out()

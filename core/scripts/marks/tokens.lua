@@ -8,6 +8,7 @@ local function is_out(item)
     local number, since = string.match(item, '^(.+) (.+)$')
     return number and typed('HGET', grabbed, number) == since
 end
+local marked = grabbed
 -- include lease
 
 local function push(item)
@@ -27,7 +28,7 @@ end
 local function make_them()
     local held = {}
     for _, token in ipairs(typed('HKEYS', KEYS[5]) or {}) do
-        local till, item = parts_of(token)
+        local till, item = parts_of(typed('HGET', KEYS[5], token))
         local number, since = string.match(item or '', '^(.+) (.+)$')
         held[number or ''] = till >= now and since or nil
     end
@@ -56,18 +57,19 @@ local function is_being_made()
     return true
 end
 
+local first, ours
 local function holder(me)
     if typed('LLEN', KEYS[1]) == nil or typed('HLEN', grabbed) == nil or typed('GET', begun) == nil then
         return nil
+    elseif item_of(me) then -- a renewal does not look at all the others
+        return me
     end
     local is_begun = call('EXISTS', begun) == 1
     if asks and not is_begun then
         make_them()
     end
-    local first = sweep(push)
-    if item_of(me) then
-        return me
-    elseif call('LLEN', KEYS[1]) > 0 or not is_begun and not asks then
+    first, ours = sweep(push)
+    if call('LLEN', KEYS[1]) > 0 or not is_begun and not asks then
         return false
     end
     return first or is_being_made() and 'about to be made' or 'taken'
@@ -118,7 +120,16 @@ local function drop(token)
 end
 -- include hand
 
+-- R goes to 64 of those that hold: each may give its own back.
+local want_one = want
+local function want(held, lock, queue)
+    local all = 1
+    for at, token in ipairs(typed('HKEYS', KEYS[5])) do
+        all = at <= 64 and want_one(token, lock, queue) < all and 0 or all
+    end
+    return all
+end
+
 local function is_all_ours()
-    local _, count = sweep(push)
-    return count == tonumber(parameter)
+    return ours == tonumber(parameter)
 end
