@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* members.c - see members.h. One question of a client is under way at a time; what changes meanwhile is asked about behind it. */
+/* members.c - see members.h. One question about a set is under way at a time; what changes meanwhile is asked about behind it. */
 #include "core/lock/members.h"
 #include "core/context/call.h"
-#include "core/context/dialects.h"
 #include "core/lock/key_events.h"
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
+#include "core/protocol/dialect.h"
 #include "core/protocol/wire.h"
 #include "base/perturb.h"
 
@@ -69,6 +69,7 @@ static struct hfi_command *question(const struct members *members)
 static void end(struct members *members, const redisReply *reply)
 {
     hf_client *client = members->client;
+    const struct hfi_dialect *dialect = members->dialect;
     bool told = reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == (size_t)members->count;
     for (int i = 0; i < members->count; i++) {
         if (!told || reply->element[i]->type != REDIS_REPLY_INTEGER || reply->element[i]->integer == 0)
@@ -78,10 +79,8 @@ static void end(struct members *members, const redisReply *reply)
     free(members->locks);
     free(members);
     HFI_PERTURB("members-to-idle");
-    if (atomic_exchange(&client->members, IDLE) == ASK_AGAIN)
-        for (const struct hfi_dialect *at = hfi_dialects_first(client); at != NULL; at = at->next)
-            if (at->is_member)
-                hfi_members_changed(client, at);
+    if (atomic_exchange(&client->members[dialect->number], IDLE) == ASK_AGAIN)
+        hfi_members_changed(client, dialect);
     hfi_client_unref(client);
 }
 
@@ -92,16 +91,17 @@ static void answered(struct hfi_command *command)
 
 void hfi_members_changed(hf_client *client, const struct hfi_dialect *dialect)
 {
+    _Atomic(int) *state = &client->members[dialect->number];
     int was = IDLE;
-    if (!atomic_compare_exchange_strong(&client->members, &was, ASKED)) {
-        if (was == ASK_AGAIN || atomic_compare_exchange_strong(&client->members, &was, ASK_AGAIN))
+    if (!atomic_compare_exchange_strong(state, &was, ASKED)) {
+        if (was == ASK_AGAIN || atomic_compare_exchange_strong(state, &was, ASK_AGAIN))
             return;
         hfi_members_changed(client, dialect); /* it has been answered meanwhile */
         return;
     }
     struct members *members = calloc(1, sizeof *members);
     if (members == NULL) { /* the timed re-check finds it */
-        atomic_store(&client->members, IDLE);
+        atomic_store(state, IDLE);
         return;
     }
     hfi_client_ref(client);

@@ -16,6 +16,7 @@ struct hfi_dialect {
     const char *key_events;   /* the classes of keyspace events by which others' releases are heard, beside the usual ones */
     char side[16];            /* goes before the lock key in the names of our own keys beside it; "" where that is a string, as ours */
     enum hfi_mark mark;
+    int number;               /* among those that are kept, from 0 */
     bool is_gone;             /* while it is held there is no key, not even of somebody else's */
     bool is_member;           /* what marks the lock is not a key of its own, but a member of the key `parameter` */
 };
