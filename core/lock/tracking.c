@@ -67,6 +67,13 @@ static void armed(struct hfi_command *command)
     hfi_table_unref(lock);
 }
 
+int64_t hfi_tracking_id(const hf_client *client)
+{
+    bool is_armed = hfi_tracking_is_needed(client) && atomic_load(&client->tracking_state) != HFI_TRACKING_REFUSED;
+    int64_t id = is_armed ? hfi_pool_tracker_id(client->pool) : 0;
+    return id > 0 ? id : 0;
+}
+
 void hfi_tracking_arm(struct hfi_lock *lock, int64_t now)
 {
     HFI_ASSERT_HELD(lock->mutex);

@@ -9,7 +9,7 @@
 
 /* CACHING is meant for the next command alone, and a transaction lets no other one come in between; its one reply has the
  * errors of all three. TRACKING is said each time: the server forgets it with the connection, and the id may be another. */
-static struct hfi_command *tracked(int64_t client_id, int argc, const char *const *argv, const size_t *sizes)
+struct hfi_command *hfi_wire_tracked(int64_t client_id, int argc, const char *const *argv, const size_t *sizes)
 {
     char id[24];
     (void)snprintf(id, sizeof id, "%" PRId64, client_id);
@@ -30,6 +30,6 @@ struct hfi_command *hfi_wire_track(const struct hfi_keys *keys, int64_t client_i
     const char *read = is_member ? "SISMEMBER" : "GET";
     size_t size;
     const char *key = hfi_watched_key(keys, &size);
-    return tracked(client_id, is_member ? 3 : 2, (const char *const[]){read, key, keys->name},
-                   (const size_t[]){strlen(read), size, keys->name_size});
+    return hfi_wire_tracked(client_id, is_member ? 3 : 2, (const char *const[]){read, key, keys->name},
+                            (const size_t[]){strlen(read), size, keys->name_size});
 }

@@ -90,11 +90,25 @@ static void a_member_that_went_before_its_set_was_tracked_is_seen(void **state)
     rounds_of(*state, "set", "SADD locks x other", kill_tracker, "SREM locks x");
 }
 
+/* Of which the waiter is told, and asks. */
+static void change_something_else(struct fixture *f)
+{
+    int64_t asked = hft_server_calls(f->server, "smismember");
+    DO(f, "SADD locks more", "SREM locks more");
+    HFT_UNTIL_TRUE(hft_server_calls(f->server, "smismember") > asked);
+}
+
+static void a_set_that_has_changed_before_is_tracked_still(void **state)
+{
+    rounds_of(*state, "set", "SADD locks x other", change_something_else, "SREM locks x");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_count_that_fell_before_it_was_tracked_is_seen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_member_that_went_before_its_set_was_tracked_is_seen, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_set_that_has_changed_before_is_tracked_still, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("dialects_tracking", tests, NULL, NULL);
 }
