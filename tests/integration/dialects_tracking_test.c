@@ -98,6 +98,21 @@ static void change_something_else(struct fixture *f)
     HFT_UNTIL_TRUE(hft_server_calls(f->server, "smismember") > asked);
 }
 
+/* By commands on the connection that tracks. */
+static void change_it_ourselves(struct fixture *f)
+{
+    hf_lease *lease;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(hf_lock_acquire(f->client, "y", NULL, &lease, NULL), HF_OK);
+        assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    }
+}
+
+static void a_set_that_we_have_changed_is_tracked_still(void **state)
+{
+    rounds_of(*state, "set", "SADD locks x other", change_it_ourselves, "SREM locks x");
+}
+
 static void a_set_that_has_changed_before_is_tracked_still(void **state)
 {
     rounds_of(*state, "set", "SADD locks x other", change_something_else, "SREM locks x");
@@ -109,6 +124,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_count_that_fell_before_it_was_tracked_is_seen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_member_that_went_before_its_set_was_tracked_is_seen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_set_that_has_changed_before_is_tracked_still, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_set_that_we_have_changed_is_tracked_still, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("dialects_tracking", tests, NULL, NULL);
 }

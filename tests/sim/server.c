@@ -151,7 +151,7 @@ static void invalidate(const char *key)
             continue;
         drop_name(tracked);
         tracker = wire_of(wire->tracker);
-        if (wire == serving || tracker == NULL || !listens(tracker, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS)))
+        if (tracker == NULL || !listens(tracker, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS)))
             continue;
         sim_server->messages++;
         send_message(tracker, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS), key, strlen(key));

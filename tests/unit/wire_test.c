@@ -468,7 +468,7 @@ static void a_value_and_its_end_are_read_in_one_transaction(void **state)
 /* CACHING is for the next command: with another one in between the wrong key would be tracked. */
 static void a_key_is_tracked_in_one_transaction(void **state)
 {
-    static const char *const lines[] = {"MULTI", "CLIENT TRACKING ON REDIRECT 4294967297 OPTIN NOLOOP", "CLIENT CACHING YES",
+    static const char *const lines[] = {"MULTI", "CLIENT TRACKING ON REDIRECT 4294967297 OPTIN", "CLIENT CACHING YES",
                                         "GET hf:{n}", "EXEC"};
     struct hfi_keys keys = keys_of(HFI_MUTEX);
     (void)state;
