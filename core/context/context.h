@@ -33,6 +33,7 @@ struct hfi_cached {
     char apart[48];
 };
 
+#define HFI_DIALECTS   64 /* of one client, at most */
 #define HFI_BUSY_MARKS 256
 #define HFI_MARKS      64 /* of tokens: retire.c */
 
@@ -120,7 +121,7 @@ struct hf_client {
     _Atomic(bool) tracker_heard;  /* tracking.c: that subscription was in force once */
     _Atomic(bool) tracker_wanted; /* tracking.c: it is subscribed to HFI_INVALIDATIONS */
     const struct hfi_dialect *_Atomic events_known; /* key_events.c: the newest dialect when the flags were set last */
-    _Atomic(int) members;         /* members.c: is its question under way? */
+    _Atomic(int) members[HFI_DIALECTS]; /* members.c, by the dialect's number: is a question about its set under way? */
     char  *keyspace_events;       /* "auto", "as-is", "off" */
     int    database;
 

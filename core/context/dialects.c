@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST 64
-
 const struct hfi_dialect *hfi_dialects_first(const hf_client *client)
 {
     return atomic_load_explicit(&client->dialects, memory_order_acquire);
@@ -46,14 +44,15 @@ hf_status hfi_dialects_find(hf_client *client, const char *text, const struct hf
                 *found = at;
                 return HF_OK;
             }
-        if (count == MOST) {
+        if (count == HFI_DIALECTS) {
             free(made);
-            return hfi_fail(error, HF_LIMIT, "use few", "this client speaks %d dialects already", MOST);
+            return hfi_fail(error, HF_LIMIT, "use few", "this client speaks %d dialects already", HFI_DIALECTS);
         }
         hf_status status = made != NULL ? HF_OK : hfi_dialect_make(text, NULL, &made, error);
         if (status != HF_OK)
             return status;
         made->next = first;
+        made->number = count;
     } while (!atomic_compare_exchange_weak(&client->dialects, &first, made));
     *found = made;
     *is_new = true;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* members.c - see members.h. One question of a client is under way at a time; what changes meanwhile is asked about behind it. */
+/* members.c - see members.h. One question about a set is under way at a time; what changes meanwhile is asked about behind it.
+ * Where client tracking tells of changes, it tells of one: each question tracks the set anew. */
 #include "core/lock/members.h"
 #include "core/context/call.h"
-#include "core/context/dialects.h"
 #include "core/lock/key_events.h"
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
+#include "core/lock/tracking.h"
+#include "core/protocol/dialect.h"
 #include "core/protocol/wire.h"
 #include "base/perturb.h"
 
@@ -16,6 +18,7 @@
 struct members {
     hf_client *client;
     const struct hfi_dialect *dialect;
+    int64_t tracker; /* the question also has it told of the set's next change; 0: nobody */
     int count, room;
     struct hfi_lock **locks; /* references */
 };
@@ -60,7 +63,8 @@ static struct hfi_command *question(const struct members *members)
         texts[i] = keys != NULL ? keys->name : texts[i];
         sizes[i] = keys != NULL ? keys->name_size : strlen(texts[i]);
     }
-    struct hfi_command *command = hfi_command_new((int)count, texts, sizes);
+    struct hfi_command *command = members->tracker > 0 ? hfi_wire_tracked(members->tracker, (int)count, texts, sizes)
+                                                       : hfi_command_new((int)count, texts, sizes);
     free(texts);
     return command;
 }
@@ -69,6 +73,9 @@ static struct hfi_command *question(const struct members *members)
 static void end(struct members *members, const redisReply *reply)
 {
     hf_client *client = members->client;
+    const struct hfi_dialect *dialect = members->dialect;
+    if (members->tracker > 0 && reply != NULL)
+        reply = reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 ? reply->element[2] : NULL;
     bool told = reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == (size_t)members->count;
     for (int i = 0; i < members->count; i++) {
         if (!told || reply->element[i]->type != REDIS_REPLY_INTEGER || reply->element[i]->integer == 0)
@@ -78,10 +85,8 @@ static void end(struct members *members, const redisReply *reply)
     free(members->locks);
     free(members);
     HFI_PERTURB("members-to-idle");
-    if (atomic_exchange(&client->members, IDLE) == ASK_AGAIN)
-        for (const struct hfi_dialect *at = hfi_dialects_first(client); at != NULL; at = at->next)
-            if (at->is_member)
-                hfi_members_changed(client, at);
+    if (atomic_exchange(&client->members[dialect->number], IDLE) == ASK_AGAIN)
+        hfi_members_changed(client, dialect);
     hfi_client_unref(client);
 }
 
@@ -92,30 +97,35 @@ static void answered(struct hfi_command *command)
 
 void hfi_members_changed(hf_client *client, const struct hfi_dialect *dialect)
 {
+    _Atomic(int) *state = &client->members[dialect->number];
     int was = IDLE;
-    if (!atomic_compare_exchange_strong(&client->members, &was, ASKED)) {
-        if (was == ASK_AGAIN || atomic_compare_exchange_strong(&client->members, &was, ASK_AGAIN))
+    if (!atomic_compare_exchange_strong(state, &was, ASKED)) {
+        if (was == ASK_AGAIN || atomic_compare_exchange_strong(state, &was, ASK_AGAIN))
             return;
         hfi_members_changed(client, dialect); /* it has been answered meanwhile */
         return;
     }
     struct members *members = calloc(1, sizeof *members);
     if (members == NULL) { /* the timed re-check finds it */
-        atomic_store(&client->members, IDLE);
+        atomic_store(state, IDLE);
         return;
     }
     hfi_client_ref(client);
     members->client = client;
     members->dialect = dialect;
+    members->tracker = hfi_tracking_id(client);
     hfi_table_each(client, note, members);
     struct hfi_command *command = members->count > 0 ? question(members) : NULL;
     if (command == NULL) {
         end(members, NULL);
         return;
     }
+    int64_t tracker = members->tracker; /* when it is answered there is no *members */
     struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_LOCK_LANE, 0);
     command->optional = true;
     command->awaited = HFI_AWAITED_BY_NOBODY;
     hfi_call_list(client, lane, command, answered, members, hfi_now(client->clock));
     hfi_lane_flush(lane);
+    if (tracker > 0 && hfi_tracking_id(client) != tracker) /* the lane may redirect to one that is gone, as in tracking.c */
+        hfi_members_changed(client, dialect);
 }

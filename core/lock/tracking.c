@@ -44,15 +44,13 @@ static const redisReply *error_of(const redisReply *reply)
     return NULL;
 }
 
-/* Other errors than a refusal pass: a tracker that the server has lost already is subscribed anew, and then armed by its new id.
- * A key that was gone before it was tracked is told of by nobody; nor is one that was there again, where there is none while
- * the lock is held. */
+/* Nobody tells that the lock was free before its key was tracked. */
 static bool is_late(const struct hfi_lock *lock, const redisReply *reply)
 {
-    bool is_gone = lock->keys.dialect != NULL && lock->keys.dialect->is_gone;
-    return is_gone ? reply->type == REDIS_REPLY_ERROR && !hfi_reply_is_withheld(reply) : reply->type == REDIS_REPLY_NIL;
+    return lock->keys.dialect != NULL ? lock->keys.dialect->is_late(reply) : hfi_dialect_is_nil(reply);
 }
 
+/* Other errors than a refusal pass: a tracker that the server has lost already is subscribed anew, and then armed by its new id. */
 static void armed(struct hfi_command *command)
 {
     struct hfi_lock *lock = command->self;
@@ -67,6 +65,13 @@ static void armed(struct hfi_command *command)
     if (reply != NULL && reply->elements == 3 && is_late(lock, reply->element[2]))
         hfi_key_events_requery(lock);
     hfi_table_unref(lock);
+}
+
+int64_t hfi_tracking_id(const hf_client *client)
+{
+    bool is_armed = hfi_tracking_is_needed(client) && atomic_load(&client->tracking_state) != HFI_TRACKING_REFUSED;
+    int64_t id = is_armed ? hfi_pool_tracker_id(client->pool) : 0;
+    return id > 0 ? id : 0;
 }
 
 void hfi_tracking_arm(struct hfi_lock *lock, int64_t now)

@@ -19,6 +19,8 @@ bool hfi_tracking_is_needed(const hf_client *client);
 const char *hfi_tracking_text(const hf_client *client); /* to go behind that of the keyspace events */
 /* If it is needed, and the lock's key is watched: asks to be told of the key's next change. Lists a command; mutex held. */
 void hfi_tracking_arm(struct hfi_lock *lock, int64_t now);
+/* Whom the server is to tell, for who tracks a key by a question of its own; 0: nobody now. */
+int64_t hfi_tracking_id(const hf_client *client);
 bool hfi_tracking_is_channel(const char *channel, size_t size); /* the one on which that is told */
 /* The server tells us from now on, and may have told nobody before: whatever is watched is armed anew. */
 void hfi_tracking_subscribed(hf_client *client);

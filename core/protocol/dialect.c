@@ -2,12 +2,36 @@
 /* dialect.c - see dialect.h: one row a dialect. */
 #include "core/protocol/dialect.h"
 #include "core/protocol/key.h"
+#include "pool/replies.h"
 
+#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_TOKENS 1024
+
+bool hfi_dialect_is_nil(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_NIL;
+}
+
+/* Who counts down leaves the key. */
+static bool is_zero(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_NIL || (reply->type == REDIS_REPLY_STRING && strtoll(reply->str, NULL, 10) <= 0);
+}
+
+static bool is_out(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_INTEGER && reply->integer == 0;
+}
+
+/* GET of a list, which is there again; there is none while all tokens are out. */
+static bool is_list(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR && !hfi_reply_is_withheld(reply);
+}
 
 /* key_template: %s is the name; a leading ~ stands for the parameter and a colon. parameter NULL: it takes none. */
 static const struct kind {
@@ -15,20 +39,21 @@ static const struct kind {
     enum hfi_mark mark;
     const char *key_template, *parameter, *holds, *key_events;
     const char *side; /* what is no string must not share a queue with what is one, of the same key */
+    bool (*is_late)(const redisReply *reply);
 } kinds[] = {
-    {"warlock", HFI_MARK_STRING, "%s:lock", NULL, "string", "", NULL},
-    {"redlock", HFI_MARK_STRING, "%s", NULL, "string", "", NULL},
-    {"redis-semaphore", HFI_MARK_STRING, "mutex:%s", NULL, "string", "", NULL},
-    {"redis-py", HFI_MARK_STRING, "%s", NULL, "string", "", NULL},
-    {"shedlock", HFI_MARK_STRING, "job-lock:default:%s", NULL, "string", "", NULL},
-    {"rueidislock", HFI_MARK_STRING, "rueidislock:0:%s", NULL, "string", "", NULL},
-    {"python-redis-lock", HFI_MARK_SIGNAL, "lock:%s", NULL, "string", "", NULL},
-    {"spring", HFI_MARK_SPRING, "~%s", "locks", "string", "", NULL},
-    {"redisson", HFI_MARK_REDISSON, "%s", NULL, "hash", "", "hash:"},
-    {"setnx", HFI_MARK_SETNX, "%s", NULL, "string", "", NULL},
-    {"counter", HFI_MARK_COUNTER, "%s", NULL, "count, 0 or more", "$", "count:"},
-    {"set", HFI_MARK_SET, "~%s", "locks", "set", "s", "set"},
-    {"tokens", HFI_MARK_TOKENS, "SEMAPHORE:%s:AVAILABLE", "1", "list with its SEMAPHORE: keys", "l", "list:"},
+    {"warlock", HFI_MARK_STRING, "%s:lock", NULL, "string", "", NULL, hfi_dialect_is_nil},
+    {"redlock", HFI_MARK_STRING, "%s", NULL, "string", "", NULL, hfi_dialect_is_nil},
+    {"redis-semaphore", HFI_MARK_STRING, "mutex:%s", NULL, "string", "", NULL, hfi_dialect_is_nil},
+    {"redis-py", HFI_MARK_STRING, "%s", NULL, "string", "", NULL, hfi_dialect_is_nil},
+    {"shedlock", HFI_MARK_STRING, "job-lock:default:%s", NULL, "string", "", NULL, hfi_dialect_is_nil},
+    {"rueidislock", HFI_MARK_STRING, "rueidislock:0:%s", NULL, "string", "", NULL, hfi_dialect_is_nil},
+    {"python-redis-lock", HFI_MARK_SIGNAL, "lock:%s", NULL, "string", "", NULL, hfi_dialect_is_nil},
+    {"spring", HFI_MARK_SPRING, "~%s", "locks", "string", "", NULL, hfi_dialect_is_nil},
+    {"redisson", HFI_MARK_REDISSON, "%s", NULL, "hash", "", "hash:", hfi_dialect_is_nil},
+    {"setnx", HFI_MARK_SETNX, "%s", NULL, "string", "", NULL, hfi_dialect_is_nil},
+    {"counter", HFI_MARK_COUNTER, "%s", NULL, "count, 0 or more", "$", "count:", is_zero},
+    {"set", HFI_MARK_SET, "~%s", "locks", "set", "s", "set", is_out},
+    {"tokens", HFI_MARK_TOKENS, "SEMAPHORE:%s:AVAILABLE", "1", "list with its SEMAPHORE: keys", "l", "list:", is_list},
 };
 
 static const struct kind *kind_of(const char *text, size_t size)
@@ -82,7 +107,7 @@ hf_status hfi_dialect_make(const char *text, const char *key_template, struct hf
                                     .holds = kind->holds,
                                     .key_events = kind->key_events,
                                     .mark = kind->mark,
-                                    .is_gone = kind->mark == HFI_MARK_TOKENS,
+                                    .is_late = kind->is_late,
                                     .is_member = kind->mark == HFI_MARK_SET};
     if (kind->mark == HFI_MARK_SET) /* "a" with the name "b:c" is not "a:b" with "c" */
         (void)snprintf(dialect->side, sizeof dialect->side, "set%u:", (unsigned)strlen(parameter));

@@ -173,31 +173,6 @@ struct hfi_command *hfi_wire_native(const struct hfi_identity *identity, const s
     return to_be_confirmed(command);
 }
 
-/* CACHING is meant for the next command alone, and a transaction lets no other one come in between; its one reply has the
- * errors of all three. TRACKING is said each time: the server forgets it with the connection, and the id may be another. */
-struct hfi_command *hfi_wire_track(const struct hfi_keys *keys, int64_t client_id)
-{
-    struct words on, caching, get;
-    begin(&on);
-    begin(&caching);
-    begin(&get);
-    add_text(&on, "CLIENT");
-    add_text(&on, "TRACKING");
-    add_text(&on, "ON");
-    add_text(&on, "REDIRECT");
-    add_number(&on, client_id);
-    add_text(&on, "OPTIN");
-    add_text(&on, "NOLOOP");
-    add_text(&caching, "CLIENT");
-    add_text(&caching, "CACHING");
-    add_text(&caching, "YES");
-    add_text(&get, "GET");
-    size_t size;
-    const char *key = hfi_watched_key(keys, &size);
-    add(&get, key, size);
-    return transaction(3, (const struct words *[]){&on, &caching, &get});
-}
-
 static void begin_of_key(struct words *words, const char *verb, const struct hfi_name *key)
 {
     begin(words);

@@ -33,8 +33,9 @@ struct hfi_command *hfi_wire_downgrade(const struct hfi_identity *identity, cons
                                        struct hfi_token token, int64_t ttl_ms);
 struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us);
 struct hfi_command *hfi_wire_quarantine(int64_t seen, int64_t estimate_us, const char *run_id);
-/* Has the server tell the client of this id, once, when the key changes; answers also with what the key is now. */
+/* Has the server tell the client of this id, once, when the key changes; answers also with what the key, or the member, is now. */
 struct hfi_command *hfi_wire_track(const struct hfi_keys *keys, int64_t client_id);
+struct hfi_command *hfi_wire_tracked(int64_t client_id, int argc, const char *const *argv, const size_t *sizes); /* by another question */
 struct hfi_command *hfi_wire_look(const struct hfi_keys *keys);
 struct hfi_command *hfi_wire_waiters(const struct hfi_keys *keys, int most); /* the first ones, with tickets */
 struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex, bool force);

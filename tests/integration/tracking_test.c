@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tracking_test.c - where keyspace events cannot be had, client tracking tells of the end of another library's lock. */
 #include "tests/support/takers.h"
+#include "tests/support/trackers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,48 +58,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A number out of INFO, or out of the line of CLIENT LIST that has `mark`; -1: there is none. */
-static int64_t number_in(struct hft_server *server, const char *question, const char *mark, const char *field)
-{
-    redisReply *reply = hft_server_ask(server, question);
-    int64_t number = -1;
-    for (char *rest = NULL, *line = strtok_r(reply->str, "\r\n", &rest); line != NULL; line = strtok_r(NULL, "\r\n", &rest)) {
-        const char *at = strstr(line, mark) != NULL ? strstr(line, field) : NULL;
-        if (at != NULL)
-            number = strtoll(at + strlen(field), NULL, 10);
-    }
-    freeReplyObject(reply);
-    return number;
-}
-
-static int64_t tracked(struct hft_server *server)
-{
-    return number_in(server, "INFO stats", "", "tracking_total_keys:");
-}
-
-static int64_t trackers(struct hft_server *server)
-{
-    redisReply *reply = hft_server_ask(server, "PUBSUB NUMSUB __redis__:invalidate");
-    int64_t count = reply->element[1]->integer;
-    freeReplyObject(reply);
-    return count;
-}
-
-/* To whom the lane redirects. */
-static int64_t tracker_of(struct hft_server *server)
-{
-    return number_in(server, "CLIENT LIST TYPE normal", " flags=t", " redir=");
-}
-
-/* That client is there. */
-static bool is_redirected(struct hft_server *server)
-{
-    int64_t id = tracker_of(server);
-    char mark[32];
-    (void)snprintf(mark, sizeof mark, "id=%lld ", (long long)id);
-    return id > 0 && number_in(server, "CLIENT LIST TYPE pubsub", mark, "id=") == id;
-}
-
 static void begin_to_wait(struct fixture *f, struct hft_taker *taker)
 {
     freeReplyObject(hft_server_ask(f->server, "SET hf:{theirs} their-token PX 60000"));
@@ -109,7 +68,7 @@ static void begin_to_wait(struct fixture *f, struct hft_taker *taker)
 /* It alone: when the control channel is subscribed anew, all who wait ask for that reason. */
 static void kill_tracker(struct fixture *f)
 {
-    assert_int_equal(hft_server_ask_integer(f->server, "CLIENT KILL ID %lld", (long long)tracker_of(f->server)), 1);
+    hft_kill_tracker(f->server);
 }
 
 /* From `since` until the lock was had, and given back. */
@@ -142,7 +101,7 @@ static void rounds_of(struct fixture *f, void (*meanwhile)(struct fixture *f), c
     int64_t took[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
         begin_to_wait(f, &taker);
-        HFT_UNTIL_TRUE(tracked(f->server) == 1);
+        HFT_UNTIL_TRUE(hft_tracked(f->server) == 1);
         if (meanwhile != NULL)
             meanwhile(f);
         int64_t since_ms = hft_boottime_ms();
@@ -158,10 +117,10 @@ static void a_foreign_release_is_told(void **state)
 {
     struct fixture *f = *state;
     open_as(f, "-config");
-    assert_int_equal(trackers(f->server), 0);
+    assert_int_equal(hft_trackers(f->server), 0);
     rounds_of(f, NULL, release);
     assert_true(hft_dump_says(f->client, "client tracking instead"));
-    assert_int_equal(trackers(f->server), 1);
+    assert_int_equal(hft_trackers(f->server), 1);
     assert_int_equal(atomic_load(&f->refusals), 0);
 }
 
@@ -182,7 +141,7 @@ static void extend(struct fixture *f)
 {
     int64_t asked = hft_server_calls(f->server, "client|caching");
     freeReplyObject(hft_server_ask(f->server, "PEXPIRE hf:{theirs} 70000"));
-    HFT_UNTIL_TRUE(hft_server_calls(f->server, "client|caching") > asked && tracked(f->server) == 1);
+    HFT_UNTIL_TRUE(hft_server_calls(f->server, "client|caching") > asked && hft_tracked(f->server) == 1);
     assert_int_equal(hft_queued(f->server, "theirs"), 1); /* it waits on */
 }
 
@@ -201,7 +160,7 @@ static void a_foreign_lock_that_is_about_to_end_is_told(void **state)
 static void replace_tracker(struct fixture *f)
 {
     kill_tracker(f);
-    HFT_UNTIL_TRUE(trackers(f->server) == 1);
+    HFT_UNTIL_TRUE(hft_trackers(f->server) == 1);
 }
 
 static void after_the_tracker_was_killed_a_release_is_told_again(void **state)
@@ -220,7 +179,7 @@ static void cut_lanes(struct fixture *f)
 {
     f->is_cut = true;
     freeReplyObject(hft_server_ask(f->server, "CLIENT KILL TYPE normal SKIPME yes"));
-    HFT_UNTIL_TRUE(is_redirected(f->server));
+    HFT_UNTIL_TRUE(hft_is_redirected(f->server));
 }
 
 static void a_lane_that_was_lost_tracks_again(void **state)
@@ -246,7 +205,7 @@ static void refused(void **state, const char *rights)
     for (int i = 0; i < 2; i++) {
         begin_to_wait(f, &taker);
         HFT_UNTIL_TRUE(atomic_load(&f->refusals) == 1);
-        assert_int_equal(tracked(f->server), 0);
+        assert_int_equal(hft_tracked(f->server), 0);
         freeReplyObject(hft_server_ask(f->server, release));
         (void)took_ms(&taker, 0);
     }
@@ -315,7 +274,7 @@ static void where_events_work_nothing_is_tracked(void **state)
     freeReplyObject(hft_server_ask(f->server, release));
     (void)took_ms(&taker, 0);
     assert_int_equal(tracking_calls(f->server), 0);
-    assert_int_equal(trackers(f->server), 0);
+    assert_int_equal(hft_trackers(f->server), 0);
 }
 
 static void off_means_no_tracking_either(void **state)
@@ -329,7 +288,7 @@ static void off_means_no_tracking_either(void **state)
     freeReplyObject(hft_server_ask(f->server, release));
     (void)took_ms(&taker, 0);
     assert_int_equal(tracking_calls(f->server), 0);
-    assert_int_equal(trackers(f->server), 0);
+    assert_int_equal(hft_trackers(f->server), 0);
 }
 
 int main(void)

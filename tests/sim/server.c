@@ -151,7 +151,7 @@ static void invalidate(const char *key)
             continue;
         drop_name(tracked);
         tracker = wire_of(wire->tracker);
-        if (wire == serving || tracker == NULL || !listens(tracker, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS)))
+        if (tracker == NULL || !listens(tracker, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS)))
             continue;
         sim_server->messages++;
         send_message(tracker, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS), key, strlen(key));
@@ -474,7 +474,8 @@ static void client(const struct sim_words *words, struct hfi_buffer *reply)
 static void run(const struct sim_words *words, struct hfi_buffer *reply)
 {
     sim_server->commands++;
-    if (serving->caching && sim_is(words, "GET") && *find_name(&serving->tracked, words->text[1]) == NULL)
+    bool reads = sim_is(words, "GET") || sim_is(words, "SISMEMBER") || sim_is(words, "SMISMEMBER");
+    if (serving->caching && reads && *find_name(&serving->tracked, words->text[1]) == NULL)
         add_name(&serving->tracked, words->text[1]);
     if (sim_is(words, "ROLE") && sim_server->host != NULL) {
         show(words, words->text[0]);

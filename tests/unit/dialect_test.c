@@ -3,6 +3,7 @@
 #include "core/protocol/dialect.h"
 #include "core/protocol/key.h"
 
+#include <hiredis/hiredis.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,6 +113,37 @@ static void a_name_is_another_lock_in_another_dialect(void **state)
     free(other);
 }
 
+static bool is_late(const char *text, redisReply reply)
+{
+    struct hfi_dialect *dialect;
+    assert_int_equal(hfi_dialect_make(text, NULL, &dialect, NULL), HF_OK);
+    bool is = dialect->is_late(&reply);
+    free(dialect);
+    return is;
+}
+
+#define REPLY(...) ((redisReply){__VA_ARGS__})
+
+static void each_knows_what_was_free_before_it_was_tracked(void **state)
+{
+    (void)state;
+    static char zero[] = "0", below[] = "-1", one[] = "1", wrong[] = "WRONGTYPE of another type", denied[] = "NOPERM no";
+    const redisReply nil = REPLY(.type = REDIS_REPLY_NIL), error = REPLY(.type = REDIS_REPLY_ERROR, .str = wrong, .len = strlen(wrong));
+    assert_true(is_late("redlock", nil));
+    assert_false(is_late("redlock", REPLY(.type = REDIS_REPLY_STRING, .str = zero, .len = 1)));
+    assert_false(is_late("redisson", error));
+    assert_true(is_late("counter", nil));
+    assert_true(is_late("counter", REPLY(.type = REDIS_REPLY_STRING, .str = zero, .len = 1)));
+    assert_true(is_late("counter", REPLY(.type = REDIS_REPLY_STRING, .str = below, .len = 2)));
+    assert_false(is_late("counter", REPLY(.type = REDIS_REPLY_STRING, .str = one, .len = 1)));
+    assert_true(is_late("set", REPLY(.type = REDIS_REPLY_INTEGER, .integer = 0)));
+    assert_false(is_late("set", REPLY(.type = REDIS_REPLY_INTEGER, .integer = 1)));
+    assert_false(is_late("set", error));
+    assert_true(is_late("tokens", error));
+    assert_false(is_late("tokens", nil)); /* all are out */
+    assert_false(is_late("tokens", REPLY(.type = REDIS_REPLY_ERROR, .str = denied, .len = strlen(denied))));
+}
+
 static void nonsense_is_refused(void **state)
 {
     (void)state;
@@ -137,6 +169,7 @@ int main(void)
         cmocka_unit_test(a_members_events_are_those_of_its_set),
         cmocka_unit_test(no_other_key_has_the_queue_of_a_mark),
         cmocka_unit_test(a_name_is_another_lock_in_another_dialect),
+        cmocka_unit_test(each_knows_what_was_free_before_it_was_tracked),
         cmocka_unit_test(nonsense_is_refused),
     };
     return cmocka_run_group_tests_name("dialect", tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "core/policy/fence.h"
 #include "core/protocol/scripts.h"
+#include "core/protocol/dialect.h"
 #include "core/protocol/wire.h"
 #include "tests/support/reply.h"
 
@@ -467,7 +468,7 @@ static void a_value_and_its_end_are_read_in_one_transaction(void **state)
 /* CACHING is for the next command: with another one in between the wrong key would be tracked. */
 static void a_key_is_tracked_in_one_transaction(void **state)
 {
-    static const char *const lines[] = {"MULTI", "CLIENT TRACKING ON REDIRECT 4294967297 OPTIN NOLOOP", "CLIENT CACHING YES",
+    static const char *const lines[] = {"MULTI", "CLIENT TRACKING ON REDIRECT 4294967297 OPTIN", "CLIENT CACHING YES",
                                         "GET hf:{n}", "EXEC"};
     struct hfi_keys keys = keys_of(HFI_MUTEX);
     (void)state;
@@ -478,6 +479,22 @@ static void a_key_is_tracked_in_one_transaction(void **state)
     assert_int_equal(command->replies, 5);
     hfi_command_unref(command);
     hfi_keys_done(&keys);
+}
+
+static void of_a_tracked_set_the_member_is_read(void **state)
+{
+    struct hfi_dialect *dialect;
+    struct hfi_keys keys;
+    (void)state;
+    assert_int_equal(hfi_dialect_make("set:busy", NULL, &dialect, NULL), HF_OK);
+    struct hfi_name name = hfi_name_in(dialect, hfi_name_of(HFI_MUTEX, "n", 1));
+    assert_int_equal(hfi_keys_make(NULL, &name, &keys, NULL), HF_OK);
+    struct hfi_command *command = hfi_wire_track(&keys, 7);
+    assert_non_null(command);
+    assert_string_equal(line_of(command, 3), "SISMEMBER busy n");
+    hfi_command_unref(command);
+    hfi_keys_done(&keys);
+    free(dialect);
 }
 
 static void plain_words_make_a_plain_command(void **state)
@@ -529,6 +546,7 @@ int main(void)
         cmocka_unit_test(a_re_checked_name_waits_or_asks_alone),
         cmocka_unit_test(a_value_and_its_end_are_read_in_one_transaction),
         cmocka_unit_test(a_key_is_tracked_in_one_transaction),
+        cmocka_unit_test(of_a_tracked_set_the_member_is_read),
         cmocka_unit_test(plain_words_make_a_plain_command),
         cmocka_unit_test(a_command_that_is_over_leaves_no_words_in_memory),
     };

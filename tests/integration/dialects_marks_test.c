@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dialect_marks_test.c - the marks of dialects where others' keys have an end, where it is the others' turn, with many tokens,
+/* dialects_marks_test.c - the marks of dialects where others' keys have an end, where it is the others' turn, with many tokens,
  * and with a full server. */
 #include "tests/support/speaker.h"
 
@@ -144,5 +144,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_renewal_does_not_look_at_all_tokens, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(a_full_server_refuses_no_fences, hft_speaker_begin, hft_speaker_end),
     };
-    return cmocka_run_group_tests_name("dialect_marks", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("dialects_marks", tests, NULL, NULL);
 }
