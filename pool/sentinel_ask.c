@@ -130,8 +130,10 @@ static void listed_replicas(struct hfi_command *command)
                     hfi_sentinel_is_same(&says->primary, &decided->primary);
     bool names_former = all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED &&
                         hfi_sentinel_is_same(&says->primary, &all->promotable.former);
-    if (command->outcome == HFI_ANSWERED && (is_of_it || names_former))
+    if (command->outcome == HFI_ANSWERED && (is_of_it || names_former)) {
         one->has_said = hfi_promotable_read(command->reply, one->said);
+        one->said->listed_ns = command->stamp_ns;
+    }
     one->said->asked_ns = command->outcome == HFI_ANSWERED && is_of_it ? command->stamp_ns : 0;
     one->said->named_former_ns = command->outcome == HFI_ANSWERED && names_former ? command->stamp_ns : 0;
     judge_replicas(all, hfi_now(all->deployment.clock));
@@ -260,7 +262,7 @@ static int64_t pause_ns(const struct by_sentinels *all, int64_t now_ns)
 {
     int64_t short_ns = atomic_load(&all->served->short_ns);
     bool matters = (all->moved_ns != 0 && now_ns - all->moved_ns < YOUNG_NS) || (short_ns != 0 && now_ns - short_ns < ASK_NS);
-    matters = matters || all->promotable.needed.until_ns != HFI_NEVER; /* somebody is left out, for as long as they say so */
+    matters = matters || all->promotable.leaves_out;
     if (hfi_by_sentinels_all_confirm(all))
         return matters ? HASTY_NS : ASK_NS;
     const struct hfi_pool_ops *ops = &all->served->ops;
