@@ -32,7 +32,7 @@ static bool follows(const struct redisReply *pairs)
            !is(pairs, "master-host", "?");
 }
 
-bool hfi_promotable_read(const struct redisReply *reply, struct hfi_said_replicas *said)
+bool hfi_promotable_read(const struct redisReply *reply, const struct hfi_named_host *primary, struct hfi_said_replicas *said)
 {
     said->count = 0;
     if (reply->type != REDIS_REPLY_ARRAY)
@@ -44,7 +44,7 @@ bool hfi_promotable_read(const struct redisReply *reply, struct hfi_said_replica
     for (size_t i = 0; i < reply->elements; i++) {
         const struct redisReply *pairs = reply->element[i];
         struct hfi_said_replica *one = &said->list[said->count];
-        if (pairs->type != REDIS_REPLY_ARRAY || !hfi_sentinel_read_host(pairs, &one->at))
+        if (pairs->type != REDIS_REPLY_ARRAY || !hfi_sentinel_read_host(pairs, &one->at) || hfi_sentinel_is_same(&one->at, primary))
             return false;
         one->is_out = has_flag(pairs, "s_down") || has_flag(pairs, "o_down") || has_flag(pairs, "disconnected") ||
                       is(pairs, "slave-priority", "0");

@@ -19,8 +19,9 @@ struct hfi_said_replicas {
     struct hfi_said_replica list[HFI_REPLICAS_MOST];
 };
 
-/* Of SENTINEL REPLICAS. False: it makes no sense. */
-bool hfi_promotable_read(const struct redisReply *reply, struct hfi_said_replicas *said);
+/* Of SENTINEL REPLICAS, by one that has just named this primary. False: it makes no sense, or lists the primary itself, for it is
+ * another one's by now. */
+bool hfi_promotable_read(const struct redisReply *reply, const struct hfi_named_host *primary, struct hfi_said_replicas *said);
 
 struct hfi_promotable { /* initially zeroed, but for needed.until_ns */
     struct hfi_named_host primary;

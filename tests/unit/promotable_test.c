@@ -34,8 +34,9 @@ static bool reads(const char *const *lines, int count, struct hfi_said_replicas 
     int size = snprintf(bytes, sizeof bytes, "*%d\r\n", count);
     for (int i = 0; i < count; i++)
         size += array(bytes + size, sizeof bytes - (size_t)size, lines[i]);
+    const struct hfi_named_host primary = {"10.0.0.9", 9};
     redisReply *reply = hft_reply(bytes);
-    bool good = hfi_promotable_read(reply, said);
+    bool good = hfi_promotable_read(reply, &primary, said);
     freeReplyObject(reply);
     return good;
 }
@@ -62,8 +63,11 @@ static void what_a_sentinel_says_of_replicas_is_read(void **state)
     assert_int_equal(said.count, 0);
     static const char *const odd[] = {"ip 10.0.0.1 flags slave"};
     assert_false(reads(odd, 1, &said));
+    static const char *const of_another[] = {"ip 10.0.0.1 port 1 flags slave", "ip 10.0.0.9 port 9 flags slave"};
+    assert_true(reads(of_another, 1, &said));
+    assert_false(reads(of_another, 2, &said)); /* who was named a moment ago follows, and who is promoted is not listed */
     redisReply *refusal = hft_reply("-NOPERM no\r\n");
-    assert_false(hfi_promotable_read(refusal, &said));
+    assert_false(hfi_promotable_read(refusal, &said.list[0].at, &said));
     freeReplyObject(refusal);
 }
 
