@@ -32,7 +32,7 @@ struct hfi_peer {
     struct hfi_mutex mutex; /* guards all below; a leaf: nothing else is locked under it */
     pthread_cond_t judged;  /* `verdicts` has grown */
     int verdicts;           /* dials of the first lock lane that came up or failed */
-    hf_error why;           /* of the last dial that failed; HF_OK before the first */
+    hf_error why;           /* of the last dial that failed, or what a sentinel refused since; HF_OK before the first */
     struct hfi_server server;
     unsigned primaries; /* how many handshakes of lanes met another run id than the one before */
 };

@@ -10,6 +10,8 @@
 #define FRESH_NS (500 * HFI_MS)
 /* They are asked once a second. A former primary is made to follow after ten. */
 #define RECENT_NS (1250 * HFI_MS)
+/* So long a list counts: who is attached later is not in it. Three times as long as the next one is due after. */
+#define LISTED_NS (3000 * HFI_MS)
 
 static bool has_flag(const struct redisReply *pairs, const char *flag)
 {
@@ -30,7 +32,7 @@ static bool follows(const struct redisReply *pairs)
            !is(pairs, "master-host", "?");
 }
 
-bool hfi_promotable_read(const struct redisReply *reply, struct hfi_said_replicas *said)
+bool hfi_promotable_read(const struct redisReply *reply, const struct hfi_named_host *primary, struct hfi_said_replicas *said)
 {
     said->count = 0;
     if (reply->type != REDIS_REPLY_ARRAY)
@@ -42,7 +44,7 @@ bool hfi_promotable_read(const struct redisReply *reply, struct hfi_said_replica
     for (size_t i = 0; i < reply->elements; i++) {
         const struct redisReply *pairs = reply->element[i];
         struct hfi_said_replica *one = &said->list[said->count];
-        if (pairs->type != REDIS_REPLY_ARRAY || !hfi_sentinel_read_host(pairs, &one->at))
+        if (pairs->type != REDIS_REPLY_ARRAY || !hfi_sentinel_read_host(pairs, &one->at) || hfi_sentinel_is_same(&one->at, primary))
             return false;
         one->is_out = has_flag(pairs, "s_down") || has_flag(pairs, "o_down") || has_flag(pairs, "disconnected") ||
                       is(pairs, "slave-priority", "0");
@@ -64,6 +66,7 @@ void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_na
         promotable->former.port = 0;
     promotable->needed.count = 0; /* until it is known who follows the new one */
     promotable->needed.until_ns = HFI_NEVER;
+    promotable->leaves_out = false;
 }
 
 /* Where the sentinel speaks of it; NULL: nowhere. */
@@ -90,12 +93,12 @@ static int add_vote(int64_t *asked_ns, int count, int64_t one_ns)
     return count + 1;
 }
 
-/* *until_ns: then too few of these votes count. */
-static bool is_majority(const int64_t *asked_ns, int votes, int known, int64_t *until_ns)
+/* Each counts for `length_ns`. *until_ns: then too few of these votes do. */
+static bool is_majority(const int64_t *asked_ns, int votes, int known, int64_t length_ns, int64_t *until_ns)
 {
     if (2 * votes <= known)
         return false;
-    *until_ns = asked_ns[known / 2] + FRESH_NS;
+    *until_ns = asked_ns[known / 2] + length_ns;
     return true;
 }
 
@@ -113,7 +116,7 @@ static bool is_voted_out(const struct hfi_said_replicas *const *said, int count,
             return false;
         out = add_vote(asked_ns, out, said[i]->asked_ns);
     }
-    return is_majority(asked_ns, out, known, until_ns);
+    return is_majority(asked_ns, out, known, FRESH_NS, until_ns);
 }
 
 /* Whoever does not reach the sentinels would not learn that it follows by now, and may be promoted again. One that still names
@@ -127,7 +130,7 @@ static bool would_be_seen(const struct hfi_said_replicas *const *said, int count
         if (is_fresh(one_ns, now_ns))
             answers = add_vote(asked_ns, answers, one_ns);
     }
-    return is_majority(asked_ns, answers, known, until_ns);
+    return is_majority(asked_ns, answers, known, FRESH_NS, until_ns);
 }
 
 static bool is_seen_to_follow(const struct hfi_said_replicas *const *said, int count, const struct hfi_named_host *at)
@@ -165,14 +168,26 @@ static bool is_left_out(struct hfi_promotable *promotable, const struct hfi_said
     return is_out;
 }
 
+/* Lately, and by most. *until_ns: earlier, if they are too old earlier. */
+static bool is_known_who_there_is(const struct hfi_said_replicas *const *said, int count, int known, int64_t now_ns, int64_t *until_ns)
+{
+    int64_t listed_ns[HFI_SENTINELS_MOST], its_until_ns = HFI_NEVER;
+    int lists = 0;
+    for (int i = 0; i < count; i++)
+        if (said[i] != NULL && now_ns - said[i]->listed_ns < LISTED_NS)
+            lists = add_vote(listed_ns, lists, said[i]->listed_ns);
+    bool is_known = is_majority(listed_ns, lists, known, LISTED_NS, &its_until_ns);
+    if (its_until_ns < *until_ns)
+        *until_ns = its_until_ns;
+    return is_known;
+}
+
 bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_said_replicas *const *said, int count, int known,
                           int64_t now_ns)
 {
     struct hfi_replicas needed = {.count = 0, .until_ns = HFI_NEVER};
     bool overflows = false;
-    int lists = 0;
     for (int i = 0; i < count; i++) {
-        lists += said[i] != NULL;
         overflows = overflows || (said[i] != NULL && said[i]->count < 0);
         for (int j = 0; said[i] != NULL && j < said[i]->count; j++) {
             const struct hfi_named_host *at = &said[i]->list[j].at;
@@ -184,8 +199,9 @@ bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_sa
                 needed.list[needed.count++] = *at;
         }
     }
-    if (overflows || 2 * lists <= known) /* who is not listed could be promoted: nothing is confirmed */
-        needed.count = 0;
+    promotable->leaves_out = needed.until_ns != HFI_NEVER;
+    if (!is_known_who_there_is(said, count, known, now_ns, &needed.until_ns) || overflows)
+        needed.count = 0; /* who is not listed could be promoted: nothing is confirmed */
     bool same = needed.count == promotable->needed.count && needed.until_ns == promotable->needed.until_ns;
     for (int i = 0; same && i < needed.count; i++)
         same = has(&promotable->needed, &needed.list[i]);

@@ -14,17 +14,20 @@ struct hfi_said_replica { /* by one sentinel */
 struct hfi_said_replicas {
     int64_t asked_ns; /* when the sentinel was asked; 0: it is silent, or named another primary */
     int64_t named_former_ns; /* when it was asked, and still named the former primary, whose replicas these are then; 0: it did not */
+    int64_t listed_ns; /* when it was asked for this list, the last that it gave */
     int count;        /* -1: there are more than can be kept */
     struct hfi_said_replica list[HFI_REPLICAS_MOST];
 };
 
-/* Of SENTINEL REPLICAS. False: it makes no sense. */
-bool hfi_promotable_read(const struct redisReply *reply, struct hfi_said_replicas *said);
+/* Of SENTINEL REPLICAS, by one that has just named this primary. False: it makes no sense, or lists the primary itself, for it is
+ * another one's by now. */
+bool hfi_promotable_read(const struct redisReply *reply, const struct hfi_named_host *primary, struct hfi_said_replicas *said);
 
 struct hfi_promotable { /* initially zeroed, but for needed.until_ns */
     struct hfi_named_host primary;
     struct hfi_named_host former; /* the primary before; "": there was none, or it has been seen to follow since */
     struct hfi_replicas needed;
+    bool leaves_out; /* somebody who is listed need not confirm, for as long as they say so */
 };
 
 /* `said`: until now, of the former primary's. Who has not heard of that one from more than half of all a moment ago may have missed
@@ -35,8 +38,9 @@ void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_na
  * sentinels there are. True: `needed` has changed. All that any of them lists are needed, but for the former primary until it
  * follows, as long as more than half of all have answered within half a second and none has shown that it does;
  * and for those that none of the sentinels who answered within half a second would choose and more than half of all would not.
- * Both end half a second after they were asked: until_ns. Nobody is needed, so nothing confirmed, before more than half of
- * all have said what replicas there are: that one does not list a replica is no reason to leave it out. */
+ * Both end half a second after they were asked: until_ns. Nobody is needed, so nothing confirmed, unless more than half of all
+ * have said what replicas there are, and were asked within three seconds: until_ns is the end of that as well. That one does not
+ * list a replica is no reason to leave it out, and who has not heard them for long has not heard of the newest one. */
 bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_said_replicas *const *said, int count, int known,
                           int64_t now_ns);
 

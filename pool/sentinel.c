@@ -146,7 +146,7 @@ int hfi_council_known(struct hfi_council *council)
 {
     int named = 0, answering = 0, most = 0;
     for (int i = 0; i < council->count; i++) {
-        named += !council->of[i].is_found;
+        named += !council->of[i].is_found && hfi_council_counts(council, i);
         if (council->of[i].testimony != HFI_TESTIMONY_NAMED || !hfi_council_counts(council, i))
             continue;
         answering++;
@@ -155,8 +155,7 @@ int hfi_council_known(struct hfi_council *council)
     int limit = council->known > HFI_SENTINELS_MOST ? council->count : council->known; /* more than can be asked is nonsense mostly */
     if (most > council->known || 2 * answering > limit)
         council->known = most;
-    council->known = named > council->known ? named : council->known;
-    return council->known;
+    return named > council->known ? named : council->known; /* not kept: of two of the URI it may turn out that they are one */
 }
 
 static int count(const struct hfi_council *council, enum hfi_testimony what)

@@ -53,7 +53,7 @@ struct hfi_council { /* initially zeroed, but for the count */
         char id[48];    /* its own word; "": not told */
         uint32_t lists; /* a bit for each of the others that it lists */
     } of[HFI_SENTINELS_MOST];
-    int known; /* hfi_council_known */
+    int known; /* hfi_council_known, but for those of the URI */
     int64_t first_ns; /* of the first answer that named a primary; 0: none yet */
     bool has_decided;
     struct hfi_sentinel_says decided;
@@ -75,8 +75,8 @@ bool hfi_council_counts(const struct hfi_council *council, int which);
 /* A found one that is silent, and that nobody who answers lists: another one may have its place. -1: there is none. */
 int hfi_council_spare(const struct hfi_council *council);
 void hfi_council_give(struct hfi_council *council, int which); /* its place to another one, found too */
-/* How many sentinels there are: those of the URI at least, and as many as any of them has said; fewer again only when more than
- * half of so many say so. So one that has forgotten the others is no majority. */
+/* How many sentinels there are: those of the URI at least, one of two addresses once, and as many as any of them has said; fewer
+ * again only when more than half of so many say so. So one that has forgotten the others is no majority. */
 int hfi_council_known(struct hfi_council *council);
 /* At first the newest of what all of them say, or of what was said within 100 ms of the first answer: one that was cut off
  * names an old primary for long. Later whatever is newer, at once; and what all of them agree on, older or not: somebody

@@ -6,6 +6,7 @@
 #include "pool/lane.h"
 #include "pool/lane_private.h"
 #include "pool/listener.h"
+#include "pool/replies.h"
 #include "pool/subscribe.h"
 #include "pool/topology_one.h"
 
@@ -43,14 +44,29 @@ static void set_primary(struct by_sentinels *all, const struct hfi_named_host *a
         all->ops.moved(all->ops.self);
 }
 
+/* It does not let us ask for that: *why is what it says. */
+static bool refuses(const struct sentinel *one, const struct hfi_command *command, const char *what, hf_error *why)
+{
+    char did_what[192];
+    if (command->outcome != HFI_ANSWERED || command->reply->type != REDIS_REPLY_ERROR)
+        return false;
+    (void)snprintf(did_what, sizeof did_what, "%s refuses sentinel|%s", one->peer.name, what);
+    if (hfi_reply_fail(command->reply, did_what, one->peer.name, why) == HF_DENIED)
+        (void)snprintf(why->hint, sizeof why->hint, "ACL SETUSER <user> +sentinel|%s, at each sentinel", what);
+    return true;
+}
+
 static void fail(struct by_sentinels *all, bool no_service)
 {
     hf_error why, first; /* the first one's trouble is mostly that of all */
+    int i = 0;
     if (no_service) {
         (void)hfi_fail(&why, HF_INVALID, "see SENTINEL MASTERS for the names that they know",
                        "the %d sentinels know no service %s", all->count, all->service);
     } else {
-        hf_status status = hfi_peer_why_down(&all->list[0].peer, &first);
+        while (i < all->count - 1 && all->council.of[i].testimony != HFI_TESTIMONY_SILENT)
+            i++;
+        hf_status status = hfi_peer_why_down(&all->list[i].peer, &first);
         (void)hfi_fail(&why, status, first.hint, "no sentinel names the primary of %s: %s", all->service, first.message);
     }
     hfi_fail_retry(&why, -1);
@@ -121,6 +137,18 @@ static void judge_replicas(struct by_sentinels *all, int64_t now_ns)
         tell_needed(all);
 }
 
+/* Once: else each second. */
+static void warn_of_refusal(struct sentinel *one, const struct hfi_command *command)
+{
+    struct by_sentinels *all = one->all;
+    hf_error why;
+    bool is_refused = refuses(one, command, "replicas", &why);
+    if (is_refused && !one->is_refused)
+        hfi_log(&all->deployment.log, HF_LOG_WARNING, "%s; with replicas=all nothing is granted unless most sentinels list them",
+                why.message);
+    one->is_refused = is_refused;
+}
+
 static void listed_replicas(struct hfi_command *command)
 {
     struct sentinel *one = command->self;
@@ -130,8 +158,13 @@ static void listed_replicas(struct hfi_command *command)
                     hfi_sentinel_is_same(&says->primary, &decided->primary);
     bool names_former = all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED &&
                         hfi_sentinel_is_same(&says->primary, &all->promotable.former);
-    if (command->outcome == HFI_ANSWERED && (is_of_it || names_former))
-        one->has_said = hfi_promotable_read(command->reply, one->said);
+    if (command->outcome == HFI_ANSWERED && (is_of_it || names_former)) {
+        one->has_said = hfi_promotable_read(command->reply, &says->primary, one->said);
+        one->said->listed_ns = command->stamp_ns;
+    }
+    if (command->outcome == HFI_ANSWERED && all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED &&
+        hfi_by_sentinels_all_confirm(all))
+        warn_of_refusal(one, command);
     one->said->asked_ns = command->outcome == HFI_ANSWERED && is_of_it ? command->stamp_ns : 0;
     one->said->named_former_ns = command->outcome == HFI_ANSWERED && names_former ? command->stamp_ns : 0;
     judge_replicas(all, hfi_now(all->deployment.clock));
@@ -188,12 +221,12 @@ static void judge(struct by_sentinels *all, int64_t now_ns)
     all->verdict = verdict;
     if (verdict == HFI_VERDICT_MOVE)
         forget_replicas(all, &former, now_ns);
+    if (verdict == HFI_VERDICT_NO_SERVICE || verdict == HFI_VERDICT_NOBODY)
+        fail(all, verdict == HFI_VERDICT_NO_SERVICE); /* it may be for another reason than before */
     if (verdict == HFI_VERDICT_WAIT || verdict == HFI_VERDICT_KEEP || (verdict == before && verdict != HFI_VERDICT_MOVE))
         return;
     if (verdict == HFI_VERDICT_MOVE)
         set_primary(all, &all->council.decided.primary);
-    else
-        fail(all, verdict == HFI_VERDICT_NO_SERVICE);
     hfi_park_wake(&all->topology.looked);
     all->ops.found(all->ops.self);
 }
@@ -228,7 +261,10 @@ static void answered(struct hfi_command *command)
     enum hfi_sentinel_answer answer = command->outcome == HFI_ANSWERED
                                           ? hfi_sentinel_read_master(command->reply, &says)
                                           : HFI_SENTINEL_MAKES_NO_SENSE;
+    hf_error why;
     one->is_asked = false;
+    if (answer == HFI_SENTINEL_MAKES_NO_SENSE && refuses(one, command, "master", &why))
+        hfi_peer_note_failure(&one->peer, &why);
     if (answer == HFI_SENTINEL_SAYS)
         hfi_council_said(&all->council, one->index, &says, now_ns);
     else
@@ -260,7 +296,7 @@ static int64_t pause_ns(const struct by_sentinels *all, int64_t now_ns)
 {
     int64_t short_ns = atomic_load(&all->served->short_ns);
     bool matters = (all->moved_ns != 0 && now_ns - all->moved_ns < YOUNG_NS) || (short_ns != 0 && now_ns - short_ns < ASK_NS);
-    matters = matters || all->promotable.needed.until_ns != HFI_NEVER; /* somebody is left out, for as long as they say so */
+    matters = matters || all->promotable.leaves_out;
     if (hfi_by_sentinels_all_confirm(all))
         return matters ? HASTY_NS : ASK_NS;
     const struct hfi_pool_ops *ops = &all->served->ops;

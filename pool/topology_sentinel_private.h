@@ -26,6 +26,7 @@ struct sentinel {
     int64_t asked_ns; /* when it was asked last; 0: never, or it is to be asked now */
     struct hfi_said_replicas *said;
     bool has_said;
+    bool is_refused; /* SENTINEL REPLICAS, when it was asked last */
 };
 
 struct by_sentinels {

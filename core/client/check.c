@@ -263,7 +263,8 @@ static void check_failover(struct check *check)
          report.primary.port, report.epoch);
     check_clocks(check, report.clocks.round);
     if (client->replicas == HF_ALL && report.replicas == 0)
-        find(check, HF_LOG_ERROR, "start replicas", "replicas=all, and there is none that could be promoted: nothing is granted");
+        find(check, HF_LOG_ERROR, "start replicas, and most sentinels; give the user there +sentinel|replicas",
+             "replicas=all, and none is known that could be promoted: nothing is granted");
     else if (client->replicas == HF_ALL && report.down_after_ms > 0 && client->lease_ms < 4 * (report.down_after_ms + 2000))
         find(check, HF_LOG_WARNING, "longer leases, or a shorter down-after-milliseconds",
              "leases of %" PRId64 " ms end in a failover, which takes %" PRId64 " ms and more", client->lease_ms,

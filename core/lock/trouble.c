@@ -72,7 +72,7 @@ void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *comm
         if (command->script != NULL)
             hfi_script_error_annotate(command->reply->str, command->script, &error);
     } else if (is_short) {
-        (void)hfi_fail(&error, HF_UNAVAILABLE, "see INFO replication: are the replicas there, and near? or allow replicas_ms more",
+        (void)hfi_fail(&error, HF_UNAVAILABLE, "are the replicas there, and near? most sentinels? or allow replicas_ms more",
                        "%d of %d replicas confirmed the lease", command->replicas_wanted - command->replicas_missing,
                        command->replicas_wanted);
         hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));

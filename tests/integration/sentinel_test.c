@@ -32,6 +32,14 @@ static int start_two(void **state)
     return 0;
 }
 
+static int start_one(void **state)
+{
+    struct hft_fleet *fleet = calloc(1, sizeof *fleet);
+    hft_fleet_start(fleet, 2, 1, HFT_FLEET_DOWN_MS, NULL);
+    *state = fleet;
+    return 0;
+}
+
 static int start_with_a_password(void **state)
 {
     struct hft_fleet *fleet = calloc(1, sizeof *fleet);
@@ -131,6 +139,17 @@ static void one_sentinel_that_answers_is_enough(void **state)
     (void)snprintf(url, sizeof url, "sentinel://127.0.0.1:1,127.0.0.1:%d/mymaster", hft_server_port(fleet->sentinel[2]));
     hf_client *client = hft_client_at(url, NULL);
     assert_true(locks(client, "name"));
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+static void one_that_the_uri_names_twice_is_one(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    char url[256];
+    int port = hft_server_port(fleet->sentinel[0]);
+    (void)snprintf(url, sizeof url, "sentinel://127.0.0.1:%d,localhost:%d/mymaster", port, port);
+    hf_client *client = hft_client_at(url, HF_CLIENT(.replicas = HF_ALL));
+    HFT_UNTIL_TRUE(locks(client, "name"));
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
@@ -285,6 +304,7 @@ int main(void)
     const struct CMUnitTest of_their_own[] = {
         cmocka_unit_test_setup_teardown(the_other_sentinels_are_found_and_asked, start_three, stop),
         cmocka_unit_test_setup_teardown(one_that_nobody_lists_any_more_gives_its_place_to_another, start_two, stop),
+        cmocka_unit_test_setup_teardown(one_that_the_uri_names_twice_is_one, start_one, stop),
         cmocka_unit_test_setup_teardown(it_is_followed_when_it_is_killed_and_when_sentinels_are, start_three, stop),
         cmocka_unit_test_setup_teardown(sentinels_have_a_password_of_their_own, start_with_a_password, stop),
     };

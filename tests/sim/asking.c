@@ -99,8 +99,10 @@ static void take_replicas(struct sim_topology *all, int which, const struct redi
                     hfi_sentinel_is_same(&all->council.of[which].says.primary, &all->council.decided.primary);
     bool names_former = all->council.of[which].testimony == HFI_TESTIMONY_NAMED &&
                         hfi_sentinel_is_same(&all->council.of[which].says.primary, &all->promotable.former);
-    if (reply != NULL && (is_of_it || names_former))
-        all->has_said[which] = hfi_promotable_read(reply, &all->said[which]);
+    if (reply != NULL && (is_of_it || names_former)) {
+        all->has_said[which] = hfi_promotable_read(reply, &all->council.of[which].says.primary, &all->said[which]);
+        all->said[which].listed_ns = all->asked_ns[which];
+    }
     all->said[which].asked_ns = reply != NULL && is_of_it ? all->asked_ns[which] : 0;
     all->said[which].named_former_ns = reply != NULL && names_former ? all->asked_ns[which] : 0;
     judge_replicas(all);
@@ -234,7 +236,7 @@ static void ask(struct sim_topology *all, int which)
 static int64_t pause_ns(const struct sim_topology *all, int64_t now_ns)
 {
     bool matters = (all->moved_ns != 0 && now_ns - all->moved_ns < YOUNG_NS) ||
-                   (all->short_ns != 0 && now_ns - all->short_ns < ASK_NS) || all->promotable.needed.until_ns != HFI_NEVER;
+                   (all->short_ns != 0 && now_ns - all->short_ns < ASK_NS) || all->promotable.leaves_out;
     return all_confirm(all) && matters ? HASTY_NS : ASK_NS;
 }
 

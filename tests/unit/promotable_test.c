@@ -34,8 +34,9 @@ static bool reads(const char *const *lines, int count, struct hfi_said_replicas 
     int size = snprintf(bytes, sizeof bytes, "*%d\r\n", count);
     for (int i = 0; i < count; i++)
         size += array(bytes + size, sizeof bytes - (size_t)size, lines[i]);
+    const struct hfi_named_host primary = {"10.0.0.9", 9};
     redisReply *reply = hft_reply(bytes);
-    bool good = hfi_promotable_read(reply, said);
+    bool good = hfi_promotable_read(reply, &primary, said);
     freeReplyObject(reply);
     return good;
 }
@@ -62,8 +63,11 @@ static void what_a_sentinel_says_of_replicas_is_read(void **state)
     assert_int_equal(said.count, 0);
     static const char *const odd[] = {"ip 10.0.0.1 flags slave"};
     assert_false(reads(odd, 1, &said));
+    static const char *const of_another[] = {"ip 10.0.0.1 port 1 flags slave", "ip 10.0.0.9 port 9 flags slave"};
+    assert_true(reads(of_another, 1, &said));
+    assert_false(reads(of_another, 2, &said)); /* who was named a moment ago follows, and who is promoted is not listed */
     redisReply *refusal = hft_reply("-NOPERM no\r\n");
-    assert_false(hfi_promotable_read(refusal, &said));
+    assert_false(hfi_promotable_read(refusal, &said.list[0].at, &said));
     freeReplyObject(refusal);
 }
 
@@ -78,7 +82,7 @@ static struct council council_at(int64_t now_ns)
 {
     struct council council = {.promotable = {.needed = {.until_ns = HFI_NEVER}}, .now_ns = now_ns};
     for (int i = 0; i < 3; i++)
-        council.said[i].asked_ns = now_ns;
+        council.said[i].asked_ns = council.said[i].listed_ns = now_ns;
     return council;
 }
 
@@ -170,13 +174,46 @@ static void who_is_left_out_is_so_for_half_a_second(void **state)
     council.now_ns = NOW + 700 * HFI_MS;
     assert_true(judge(&council));
     assert_string_equal(needed(&council), "ab");
-    assert_int_equal(council.promotable.needed.until_ns, HFI_NEVER);
+    assert_int_equal(council.promotable.needed.until_ns, NOW + 3000 * HFI_MS); /* by their lists */
     council.said[1].asked_ns = council.said[2].asked_ns = council.now_ns;
     assert_true(judge(&council));
     assert_string_equal(needed(&council), "a");
     council.said[1].asked_ns = 0; /* it has fallen silent: its list stays, its vote does not */
     assert_true(judge(&council));
     assert_string_equal(needed(&council), "ab");
+}
+
+/* Whoever was attached since stands in no list that is older, and could be promoted without what is confirmed. */
+static void a_list_counts_for_three_seconds(void **state)
+{
+    struct council council = council_at(NOW);
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        list(&council, i, "a", false, true);
+    assert_true(judge(&council));
+    assert_int_equal(council.promotable.needed.until_ns, NOW + 3000 * HFI_MS);
+    assert_false(council.promotable.leaves_out);
+    council.said[1].asked_ns = council.said[2].asked_ns = 0; /* silent: what they have said counts for as long */
+    council.now_ns = council.said[0].listed_ns = NOW + 2000 * HFI_MS;
+    assert_false(judge(&council)); /* one of three renews nothing */
+    council.said[1].listed_ns = NOW + 1000 * HFI_MS;
+    assert_true(judge(&council));
+    assert_int_equal(council.promotable.needed.until_ns, NOW + 4000 * HFI_MS);
+    council.now_ns = NOW + 3999 * HFI_MS;
+    assert_false(judge(&council));
+    assert_string_equal(needed(&council), "a");
+    council.now_ns = NOW + 4000 * HFI_MS;
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "");
+    council.said[2].listed_ns = council.now_ns;
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "a");
+    council.said[2].asked_ns = council.said[1].asked_ns = council.said[1].listed_ns = council.now_ns;
+    council.said[1].list[0].is_out = council.said[2].list[0].is_out = true;
+    assert_true(judge(&council));
+    assert_true(council.promotable.leaves_out);
+    move(&council, "p");
+    assert_false(council.promotable.leaves_out);
 }
 
 static void a_former_primary_is_needed_when_it_follows(void **state)
@@ -360,6 +397,7 @@ int main(void)
         cmocka_unit_test(what_a_sentinel_says_of_replicas_is_read),
         cmocka_unit_test(whom_any_sentinel_lists_is_needed_unless_most_leave_him_out),
         cmocka_unit_test(who_is_left_out_is_so_for_half_a_second),
+        cmocka_unit_test(a_list_counts_for_three_seconds),
         cmocka_unit_test(a_former_primary_is_needed_when_it_follows),
         cmocka_unit_test(a_former_primary_that_was_not_heard_of_lately_is_needed),
         cmocka_unit_test(sentinels_that_are_late_say_who_else_there_is),

@@ -271,6 +271,25 @@ static void one_that_has_forgotten_the_others_is_no_majority(void **state)
     assert_int_equal(hfi_council_known(&council), 2);
 }
 
+static void one_that_the_uri_names_twice_is_one(void **state)
+{
+    struct hfi_council council = {.count = 2};
+    (void)state;
+    assert_int_equal(hfi_council_known(&council), 2); /* for all that is known */
+    for (int i = 0; i < 2; i++) {
+        say(&council, i, "a", 5, NOW);
+        council.of[i].says.sentinels = 1;
+        council.of[i].id[0] = 'x';
+    }
+    assert_int_equal(hfi_council_known(&council), 1);
+    hfi_council_note(&council, 0, HFI_TESTIMONY_SILENT);
+    assert_int_equal(hfi_council_known(&council), 1);
+    hfi_council_note(&council, 1, HFI_TESTIMONY_SILENT);
+    assert_int_equal(hfi_council_known(&council), 1);
+    council.of[1].id[0] = 'y'; /* another one has come there */
+    assert_int_equal(hfi_council_known(&council), 2);
+}
+
 static void without_an_answer_it_is_said_why(void **state)
 {
     struct hfi_council council = {.count = 2};
@@ -304,6 +323,7 @@ int main(void)
         cmocka_unit_test(a_found_one_that_does_not_count_any_more_gives_its_place),
         cmocka_unit_test(one_of_two_addresses_counts_once),
         cmocka_unit_test(one_that_has_forgotten_the_others_is_no_majority),
+        cmocka_unit_test(one_that_the_uri_names_twice_is_one),
         cmocka_unit_test(without_an_answer_it_is_said_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
