@@ -7,7 +7,7 @@
 
 #include <poll.h>
 
-/* As poll(), but returns at until_ns at the latest; at once if that is past, and never for HFI_NEVER. */
+/* As poll(), but returns at until_ns at the latest; at once if that is past, and never for HFI_NEVER. A signal does not end it. */
 int hfi_poll_until(struct pollfd *fds, nfds_t count, const struct hfi_clock *clock, int64_t until_ns);
 
 #endif

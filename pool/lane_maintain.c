@@ -429,7 +429,7 @@ void hfi_lane_drain(struct hfi_lane *lane, int64_t until_ns)
     while (lane->connection.fd >= 0) {
         const struct hfi_clock *clock = lane->deployment->clock;
         struct pollfd end = {lane->connection.fd, POLLIN, 0};
-        if (hfi_now(clock) >= until_ns || (hfi_poll_until(&end, 1, clock, until_ns) <= 0 && errno != EINTR))
+        if (hfi_now(clock) >= until_ns || hfi_poll_until(&end, 1, clock, until_ns) <= 0)
             break;
         ssize_t got = lane->connection.transport->recv(&lane->connection, lane->in, lane->in_capacity);
         if (got == 0 || (got < 0 && errno != EAGAIN))
