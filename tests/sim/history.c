@@ -99,9 +99,9 @@ static void probe(void *arg)
         (void)snprintf(name, sizeof name, "n%d", lock);
         struct sim_holding *holding = sim_watch_expect(lock);
         hf_lock_options wait = {.size = sizeof wait, .wait_ms = 600 + history.linger_ms + 6 * history.replicas_ms};
-        if (sim_beside.on) { /* a list whose maker has died is made anew after a second */
+        if (sim_beside.on) { /* a list whose maker has died is made anew ten seconds after the last one of theirs has asked */
             wait.dialect = sim_beside.dialect;
-            wait.wait_ms += 1500;
+            wait.wait_ms += sim_beside.recipe == SIM_TOKENS ? 10500 : 1500;
         }
         hf_status status = hf_lock_acquire(process->client, name, &wait, &lease, &error);
         if (status != HF_OK) {
@@ -171,7 +171,7 @@ static void run_phases(void)
     probed = false;
     struct sim_process *stranger = sim_process_new();
     sim_thread_start(stranger, probe, stranger);
-    for (int i = 0; i < 50 && !probed && sim.failure[0] == 0; i++)
+    for (int i = 0; i < 150 && !probed && sim.failure[0] == 0; i++)
         sim_run(sim.now + 200 * HFI_MS);
     if (!probed)
         sim_oracle_hangs(&history.oracle, "the stranger, process", stranger->id);
