@@ -64,6 +64,7 @@ void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_na
     promotable->former = *former;
     if (2 * heard <= known)
         promotable->former.port = 0;
+    promotable->heard_ns = now_ns;
     promotable->needed.count = 0; /* until it is known who follows the new one */
     promotable->needed.until_ns = HFI_NEVER;
     promotable->leaves_out = false;
@@ -133,6 +134,20 @@ static bool would_be_seen(const struct hfi_said_replicas *const *said, int count
     return is_majority(asked_ns, answers, known, FRESH_NS, until_ns);
 }
 
+/* Who has not heard most of them for so long may have missed that it has followed, and is the primary again. */
+static void doubt_former(struct hfi_promotable *promotable, const struct hfi_said_replicas *const *said, int count, int known,
+                         int64_t now_ns)
+{
+    int64_t until_ns;
+    if (promotable->former.port == 0 || !would_be_seen(said, count, known, now_ns, &until_ns))
+        return;
+    int64_t heard_ns = until_ns - FRESH_NS;
+    if (heard_ns - promotable->heard_ns >= RECENT_NS)
+        promotable->former.port = 0;
+    else if (heard_ns > promotable->heard_ns)
+        promotable->heard_ns = heard_ns;
+}
+
 static bool is_seen_to_follow(const struct hfi_said_replicas *const *said, int count, const struct hfi_named_host *at)
 {
     bool follows = false;
@@ -187,6 +202,7 @@ bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_sa
 {
     struct hfi_replicas needed = {.count = 0, .until_ns = HFI_NEVER};
     bool overflows = false;
+    doubt_former(promotable, said, count, known, now_ns);
     for (int i = 0; i < count; i++) {
         overflows = overflows || (said[i] != NULL && said[i]->count < 0);
         for (int j = 0; said[i] != NULL && j < said[i]->count; j++) {

@@ -25,7 +25,8 @@ bool hfi_promotable_read(const struct redisReply *reply, const struct hfi_named_
 
 struct hfi_promotable { /* initially zeroed, but for needed.until_ns */
     struct hfi_named_host primary;
-    struct hfi_named_host former; /* the primary before; "": there was none, or it has been seen to follow since */
+    struct hfi_named_host former; /* the primary before; "": there was none, or it has been seen to follow since, or may have */
+    int64_t heard_ns;             /* of the former one: when most sentinels were asked last, whose answers are here */
     struct hfi_replicas needed;
     bool leaves_out; /* somebody who is listed need not confirm, for as long as they say so */
 };

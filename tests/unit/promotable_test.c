@@ -305,6 +305,28 @@ static void a_former_primary_is_left_out_only_while_most_sentinels_answer(void *
 }
 
 /* The others are not found, but the one that is heard says that there are three. */
+/* And if that lasted, it may have followed meanwhile, and be the primary again. */
+static void a_former_primary_that_may_have_followed_unseen_is_needed(void **state)
+{
+    struct council council = council_at(NOW);
+    (void)state;
+    move(&council, "a");
+    for (int i = 0; i < 3; i++)
+        list(&council, i, "a", false, false);
+    for (int i = 0; i < 3; i++) { /* each time a moment too soon to be in doubt */
+        (void)judge(&council);
+        assert_string_equal(needed(&council), "");
+        council.now_ns += 1249 * HFI_MS;
+        council.said[0].asked_ns = council.said[1].asked_ns = council.now_ns;
+    }
+    (void)judge(&council);
+    council.now_ns += 1250 * HFI_MS;
+    for (int i = 0; i < 3; i++)
+        council.said[i].asked_ns = council.said[i].listed_ns = council.now_ns;
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "a");
+}
+
 static void one_of_three_is_no_majority(void **state)
 {
     struct council council = council_at(NOW);
@@ -402,6 +424,7 @@ int main(void)
         cmocka_unit_test(a_former_primary_that_was_not_heard_of_lately_is_needed),
         cmocka_unit_test(sentinels_that_are_late_say_who_else_there_is),
         cmocka_unit_test(a_former_primary_is_left_out_only_while_most_sentinels_answer),
+        cmocka_unit_test(a_former_primary_that_may_have_followed_unseen_is_needed),
         cmocka_unit_test(one_of_three_is_no_majority),
         cmocka_unit_test(too_many_to_know_means_nobody),
         cmocka_unit_test(wait_says_how_many_lack_it),
