@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* dialects_tracking_test.c - what lives on when it is released, a count or a set, where client tracking tells of it. */
-#include "tests/support/takers.h"
+#include "tests/support/speaker.h"
 #include "tests/support/trackers.h"
 
 #include <setjmp.h>
@@ -14,38 +14,6 @@
 /* A wait is armed by a re-check's answer, so the next one is 360 ms away, less what the test takes to see that. */
 #define TOLD_MS 120
 
-struct fixture {
-    struct hft_server *server;
-    hf_client *client;
-};
-
-static int set_up(void **state)
-{
-    struct fixture *f = calloc(1, sizeof *f);
-    if (f == NULL)
-        return -1;
-    f->server = hft_server_start(NULL);
-    *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-    assert_int_equal(hf_client_close(f->client, NULL), HF_OK);
-    hft_server_stop(f->server);
-    free(f);
-    return 0;
-}
-
-static void do_all(struct fixture *f, const char *const *commands)
-{
-    for (; *commands != NULL; commands++)
-        freeReplyObject(hft_server_ask(f->server, *commands));
-}
-
-#define DO(f, ...) do_all((f), (const char *const[]){__VA_ARGS__, NULL})
-
 static int by_size(const void *a, const void *b)
 {
     const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -53,18 +21,19 @@ static int by_size(const void *a, const void *b)
 }
 
 /* They take "x", somebody waits, and the key is tracked; then `meanwhile` happens, and they give it back. */
-static void rounds_of(struct fixture *f, const char *dialect, const char *take, void (*meanwhile)(struct fixture *f), const char *give)
+static void rounds_of(struct hft_speaker *f, const char *dialect, const char *take,
+                      void (*meanwhile)(struct hft_speaker *f), const char *give)
 {
     struct hft_taker taker;
     int64_t took[ROUNDS];
     f->client = hft_client(f->server, HF_CLIENT(.dialect = dialect, .keyspace_events = "as-is"));
     for (int i = 0; i < ROUNDS; i++) {
-        DO(f, take);
+        HFT_DO(f, take);
         hft_take(&taker, f->client, "x", HF_LOCK(.wait_ms = 20000));
         HFT_UNTIL_TRUE(hft_tracked(f->server) == 1);
         meanwhile(f);
         int64_t given_ms = hft_boottime_ms();
-        DO(f, give);
+        HFT_DO(f, give);
         assert_int_equal(hft_taken(&taker), HF_OK);
         took[i] = taker.got_ms - given_ms;
         assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
@@ -75,7 +44,7 @@ static void rounds_of(struct fixture *f, const char *dialect, const char *take, 
 }
 
 /* It is told to nobody, and found when the key is tracked for the next one. */
-static void kill_tracker(struct fixture *f)
+static void kill_tracker(struct hft_speaker *f)
 {
     hft_kill_tracker(f->server);
 }
@@ -91,15 +60,15 @@ static void a_member_that_went_before_its_set_was_tracked_is_seen(void **state)
 }
 
 /* Of which the waiter is told, and asks. */
-static void change_something_else(struct fixture *f)
+static void change_something_else(struct hft_speaker *f)
 {
     int64_t asked = hft_server_calls(f->server, "smismember");
-    DO(f, "SADD locks more", "SREM locks more");
+    HFT_DO(f, "SADD locks more", "SREM locks more");
     HFT_UNTIL_TRUE(hft_server_calls(f->server, "smismember") > asked);
 }
 
 /* By commands on the connection that tracks. */
-static void change_it_ourselves(struct fixture *f)
+static void change_it_ourselves(struct hft_speaker *f)
 {
     hf_lease *lease;
     for (int i = 0; i < 2; i++) {
@@ -121,10 +90,10 @@ static void a_set_that_has_changed_before_is_tracked_still(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_count_that_fell_before_it_was_tracked_is_seen, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_member_that_went_before_its_set_was_tracked_is_seen, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_set_that_has_changed_before_is_tracked_still, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_set_that_we_have_changed_is_tracked_still, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_count_that_fell_before_it_was_tracked_is_seen, hft_speaker_begin, hft_speaker_end),
+        cmocka_unit_test_setup_teardown(a_member_that_went_before_its_set_was_tracked_is_seen, hft_speaker_begin, hft_speaker_end),
+        cmocka_unit_test_setup_teardown(a_set_that_has_changed_before_is_tracked_still, hft_speaker_begin, hft_speaker_end),
+        cmocka_unit_test_setup_teardown(a_set_that_we_have_changed_is_tracked_still, hft_speaker_begin, hft_speaker_end),
     };
     return cmocka_run_group_tests_name("dialects_tracking", tests, NULL, NULL);
 }

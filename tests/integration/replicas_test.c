@@ -43,15 +43,6 @@ static hf_client *open_client(const char *url, int replicas)
     return hft_client_at(url, HF_CLIENT(.replicas = replicas));
 }
 
-static hf_status lock(hf_client *client, const char *name, int64_t wait_ms, hf_error *error)
-{
-    hf_lease *lease;
-    hf_status status = hf_lock_acquire(client, name, HF_LOCK(.wait_ms = wait_ms), &lease, error);
-    if (status == HF_OK)
-        status = hf_lease_release(lease, error);
-    return status;
-}
-
 static void confirmed_leases_work_as_others_do(void **state)
 {
     struct hft_fleet *fleet = *state;
@@ -83,15 +74,15 @@ static void what_no_replica_has_is_no_lease(void **state)
     hf_error error;
     hf_stats stats;
     hft_server_freeze(fleet->server[1]);
-    assert_int_equal(lock(client, "name", 0, &error), HF_UNAVAILABLE);
+    assert_int_equal(hft_lock_once(client, "name", 0, &error), HF_UNAVAILABLE);
     assert_non_null(strstr(error.message, "1 of 2 replicas confirmed the lease"));
-    assert_int_equal(lock(client, "name", 1500, &error), HF_UNAVAILABLE);
+    assert_int_equal(hft_lock_once(client, "name", 1500, &error), HF_UNAVAILABLE);
     assert_non_null(strstr(error.message, "1 of 2 replicas confirmed the lease"));
     hf_client_stats(client, &stats);
     assert_true(stats.acks_short > 1);
     HFT_UNTIL_TRUE(hft_lock_exists(fleet->server[0], "name") == 0); /* given back all the same */
     hft_server_thaw(fleet->server[1]);
-    assert_int_equal(lock(client, "name", 15000, &error), HF_OK);
+    assert_int_equal(hft_lock_once(client, "name", 15000, &error), HF_OK);
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
@@ -104,7 +95,7 @@ static void a_lane_asks_for_one_confirmation_at_a_time(void **state)
     char url[300], names[TAKERS][16];
     (void)snprintf(url, sizeof url, "%s?lanes=1", hft_server_url(fleet->server[0]));
     hf_client *client = open_client(url, 2);
-    assert_int_equal(lock(client, "name", 15000, NULL), HF_OK);
+    assert_int_equal(hft_lock_once(client, "name", 15000, NULL), HF_OK);
     hft_server_freeze(fleet->server[1]);
     int64_t before = hft_server_calls(fleet->server[0], "wait"), began_ms = hft_boottime_ms();
     for (int i = 0; i < TAKERS; i++) {
@@ -118,7 +109,7 @@ static void a_lane_asks_for_one_confirmation_at_a_time(void **state)
     int64_t took_ms = hft_boottime_ms() - began_ms, waits = hft_server_calls(fleet->server[0], "wait") - before;
     assert_in_range(waits, 2, took_ms / 100 + 2); /* each takes replicas_ms */
     hft_server_thaw(fleet->server[1]);
-    assert_int_equal(lock(client, "name", 15000, NULL), HF_OK);
+    assert_int_equal(hft_lock_once(client, "name", 15000, NULL), HF_OK);
     (void)hf_client_close(client, NULL);
 }
 
@@ -136,7 +127,7 @@ static void a_renewal_that_no_replica_has_does_not_count(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
     hft_server_thaw(fleet->server[1]);
     hft_server_thaw(fleet->server[2]);
-    assert_int_equal(lock(client, "name", 15000, NULL), HF_OK);
+    assert_int_equal(hft_lock_once(client, "name", 15000, NULL), HF_OK);
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
@@ -146,12 +137,12 @@ static void all_means_every_one_that_could_be_promoted(void **state)
     struct hft_fleet *fleet = *state;
     hf_client *client = open_client(fleet->url, HF_ALL);
     hf_error error;
-    assert_int_equal(lock(client, "name", 15000, NULL), HF_OK);
+    assert_int_equal(hft_lock_once(client, "name", 15000, NULL), HF_OK);
     hft_server_freeze(fleet->server[2]);
-    assert_int_equal(lock(client, "name", 0, &error), HF_UNAVAILABLE);
+    assert_int_equal(hft_lock_once(client, "name", 0, &error), HF_UNAVAILABLE);
     assert_non_null(strstr(error.message, "1 of 2 replicas confirmed the lease"));
     hft_server_thaw(fleet->server[2]);
-    assert_int_equal(lock(client, "name", 15000, &error), HF_OK);
+    assert_int_equal(hft_lock_once(client, "name", 15000, &error), HF_OK);
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
@@ -196,13 +187,13 @@ static void who_is_down_is_not_waited_for(void **state)
     struct hft_fleet *fleet = *state;
     hf_client *client = open_client(fleet->url, HF_ALL);
     hft_server_freeze(fleet->server[2]);
-    assert_int_equal(lock(client, "name", 15000, NULL), HF_OK); /* when most sentinels call it down */
+    assert_int_equal(hft_lock_once(client, "name", 15000, NULL), HF_OK); /* when most sentinels call it down */
     hft_server_freeze(fleet->server[1]);
     HFT_UNTIL_TRUE(hft_dump_says(client, "; 0 replicas have to confirm"));
-    assert_int_equal(lock(client, "name", 300, NULL), HF_UNAVAILABLE); /* a primary alone grants nothing */
+    assert_int_equal(hft_lock_once(client, "name", 300, NULL), HF_UNAVAILABLE); /* a primary alone grants nothing */
     hft_server_thaw(fleet->server[1]);
     hft_server_thaw(fleet->server[2]);
-    assert_int_equal(lock(client, "name", 15000, NULL), HF_OK);
+    assert_int_equal(hft_lock_once(client, "name", 15000, NULL), HF_OK);
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
@@ -219,7 +210,7 @@ static void a_confirmed_lease_outlives_its_primary(void **state)
     HFT_UNTIL_TRUE(hft_server_calls(fleet->server[next], "wait") > 1); /* renewals are confirmed there */
     HFT_WHILE_RENEWED(client, 1, hf_lease_is_valid(lease));
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
-    HFT_UNTIL_TRUE(lock(client, "name", 1000, NULL) == HF_OK);
+    HFT_UNTIL_TRUE(hft_lock_once(client, "name", 1000, NULL) == HF_OK);
     hf_client_stats(client, &stats);
     assert_true(stats.failovers >= 1);
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
@@ -236,7 +227,7 @@ static void a_new_server_grants_nothing_while_it_is_in_quarantine(void **state)
     freeReplyObject(hft_server_ask(server, "DEL hf:since")); /* clients of the tests before have met it */
     int64_t began_ms = hft_boottime_ms();
     assert_int_equal(hf_client_open(hft_server_url(server), HF_CLIENT(.quarantine_ms = 2000), &client, &error), HF_OK);
-    assert_int_equal(lock(client, "name", 0, &error), HF_UNAVAILABLE);
+    assert_int_equal(hft_lock_once(client, "name", 0, &error), HF_UNAVAILABLE);
     assert_non_null(strstr(error.message, "the server is new, and grants nothing for"));
     assert_true(error.retry_ms > 0 && error.retry_ms < 2100);
     assert_int_equal(hf_lock_acquire(client, "name", HF_LOCK(.wait_ms = 15000), &lease, &error), HF_OK);
@@ -249,8 +240,8 @@ static void a_new_server_grants_nothing_while_it_is_in_quarantine(void **state)
     assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
     assert_int_equal(hf_client_close(other, NULL), HF_OK);
     hft_server_restart(server);
-    HFT_UNTIL_TRUE(lock(client, "name", 0, &error) == HF_UNAVAILABLE && strstr(error.message, "the server is new") != NULL);
-    assert_int_equal(lock(client, "name", 15000, &error), HF_OK);
+    HFT_UNTIL_TRUE(hft_lock_once(client, "name", 0, &error) == HF_UNAVAILABLE && strstr(error.message, "the server is new") != NULL);
+    assert_int_equal(hft_lock_once(client, "name", 15000, &error), HF_OK);
     (void)hf_client_close(client, NULL);
     freeReplyObject(hft_server_ask(server, "ACL SETUSER few on nopass ~* &* +@all -info"));
     assert_int_equal(hf_client_open(hft_server_url(server), HF_CLIENT(.user = "few", .quarantine_ms = 2000), &client, &error),
@@ -294,7 +285,7 @@ static void a_try_over_a_new_connection_says_how_long(void **state)
     freeReplyObject(hft_server_ask(fleet->server[0], "DEL hf:since"));
     assert_int_equal(hf_client_open(hft_server_url(fleet->server[0]), HF_CLIENT(.quarantine_ms = 5000, .lazy = true), &client, &error),
                      HF_OK);
-    assert_int_equal(lock(client, "name", 0, &error), HF_UNAVAILABLE);
+    assert_int_equal(hft_lock_once(client, "name", 0, &error), HF_UNAVAILABLE);
     assert_non_null(strstr(error.message, "the server is new, and grants nothing for"));
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }

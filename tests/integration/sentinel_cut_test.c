@@ -35,15 +35,6 @@ static void tell_all(const struct hft_fleet *fleet, const char *command)
         freeReplyObject(hft_server_ask(fleet->sentinel[i], command));
 }
 
-static hf_status lock(hf_client *client, const char *name, int64_t wait_ms, hf_error *error)
-{
-    hf_lease *lease;
-    hf_status status = hf_lock_acquire(client, name, HF_LOCK(.wait_ms = wait_ms), &lease, error);
-    if (status == HF_OK)
-        status = hf_lease_release(lease, error);
-    return status;
-}
-
 /* A replica that is attached meanwhile would not be waited for, and be promoted. */
 static void who_is_cut_off_from_all_sentinels_grants_and_renews_nothing(void **state)
 {
@@ -58,13 +49,14 @@ static void who_is_cut_off_from_all_sentinels_grants_and_renews_nothing(void **s
     HFT_WHILE_RENEWED(all, 6, hf_lease_is_valid(lease)); /* more than three seconds: each answer counts anew */
     tell_all(fleet, "ACL SETUSER app off");
     tell_all(fleet, "CLIENT KILL USER app");
-    HFT_UNTIL_TRUE(lock(all, "name", 0, &error) == HF_UNAVAILABLE && strstr(error.message, "replicas confirmed the lease") != NULL);
+    HFT_UNTIL_TRUE(hft_lock_once(all, "name", 0, &error) == HF_UNAVAILABLE &&
+                   strstr(error.message, "replicas confirmed the lease") != NULL);
     HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
     assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
     HFT_WHILE_RENEWED(one, 2, hf_lease_is_valid(other)); /* any replica is enough for it */
-    assert_int_equal(lock(one, "name", 15000, &error), HF_OK);
+    assert_int_equal(hft_lock_once(one, "name", 15000, &error), HF_OK);
     tell_all(fleet, "ACL SETUSER app on");
-    HFT_UNTIL_TRUE(lock(all, "name", 0, &error) == HF_OK);
+    HFT_UNTIL_TRUE(hft_lock_once(all, "name", 0, &error) == HF_OK);
     assert_int_equal(hf_lease_release(other, NULL), HF_OK);
     assert_int_equal(hf_client_close(all, NULL), HF_OK);
     assert_int_equal(hf_client_close(one, NULL), HF_OK);
@@ -108,7 +100,7 @@ static void a_sentinel_that_may_not_be_asked_for_replicas_is_told_of_once(void *
     hf_client *client = hft_client_at(fleet->url, HF_CLIENT(.replicas = HF_ALL, .sentinel_user = "less", .sentinel_password = "word",
                                                             .log = count_refusals, .log_arg = &refusals));
     HFT_UNTIL_TRUE(atomic_load(&refusals) == fleet->sentinels);
-    assert_int_equal(lock(client, "name", 0, &error), HF_UNAVAILABLE);
+    assert_int_equal(hft_lock_once(client, "name", 0, &error), HF_UNAVAILABLE);
     tell_all(fleet, "ACL LOG RESET");
     HFT_UNTIL_TRUE(refused(fleet->sentinel[0]) > 3);
     assert_int_equal(hf_client_close(client, NULL), HF_OK);

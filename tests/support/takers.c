@@ -82,6 +82,15 @@ static void *take(void *arg)
     return NULL;
 }
 
+hf_status hft_lock_once(hf_client *client, const char *name, int64_t wait_ms, hf_error *error)
+{
+    hf_lease *lease;
+    hf_status status = hf_lock_acquire(client, name, HF_LOCK(.wait_ms = wait_ms), &lease, error);
+    if (status == HF_OK)
+        status = hf_lease_release(lease, error);
+    return status;
+}
+
 void hft_take(struct hft_taker *taker, hf_client *client, const char *name, const hf_lock_options *options)
 {
     hft_take_permits(taker, client, name, 0, 0, options);

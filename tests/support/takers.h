@@ -41,6 +41,9 @@ hf_client *hft_client_at(const char *url, const hf_client_options *options);
 /* Closes the client. True: all was given back; or the server has been silent, and the client may not know. */
 bool hft_closes(const struct hft_server *server, hf_client *client, hf_error *error);
 
+/* Acquires the lock and releases it. */
+hf_status hft_lock_once(hf_client *client, const char *name, int64_t wait_ms, hf_error *error);
+
 struct hft_taker {
     pthread_t thread;
     hf_client *client;
