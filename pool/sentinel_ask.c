@@ -202,13 +202,17 @@ static void listed_others(struct hfi_command *command)
     uint32_t lists = 0;
     for (int i = 0; i < count; i++) {
         int at = find(all, &others[i]);
+        lists |= at >= 0 ? UINT32_C(1) << at : 0;
+    }
+    if (count >= 0)
+        all->council.of[one->index].lists = lists; /* before others are given the places of those that nobody lists */
+    for (int i = 0; i < count; i++) {
+        int at = find(all, &others[i]);
         if (at < 0 && (at = hfi_by_sentinels_add(all, others[i].at.host, others[i].at.port)) >= 0)
             all->council.of[at].is_found = true;
         if (at >= 0)
-            lists |= UINT32_C(1) << at;
+            all->council.of[one->index].lists |= UINT32_C(1) << at;
     }
-    if (count >= 0)
-        all->council.of[one->index].lists = lists;
     hfi_by_sentinels_report(all);
 }
 
