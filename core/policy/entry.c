@@ -185,7 +185,7 @@ static enum hfi_batch ask_if_due(struct hfi_entry *entry, struct hfi_step *step)
         return HFI_BATCH_NOTHING;
     bool early = entry->ask.hint == HFI_EARLY;
     if (early)
-        entry->ask.early_at = step->now;
+        hfi_step_pay_early(entry, step->now);
     if (entry->question == HFI_NEXT_RECHECK && !entry->ask.head_changed && !early) {
         hfi_step_recheck(entry);
         return HFI_BATCH_RECHECK;

@@ -74,8 +74,13 @@ void hfi_step_ask_later(struct hfi_entry *entry, int64_t now)
 
 int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at)
 {
-    int64_t least = entry->ask.early_at + HFI_PACE_NS;
+    int64_t least = entry->ask.early_until - HFI_PACE_NS; /* two at once, so that a subscription's does not delay an event's */
     return at > least ? at : least;
+}
+
+void hfi_step_pay_early(struct hfi_entry *entry, int64_t now)
+{
+    entry->ask.early_until = (entry->ask.early_until > now ? entry->ask.early_until : now) + HFI_PACE_NS;
 }
 
 int64_t hfi_step_after_no_answer(struct hfi_entry *entry, bool granted, int64_t now)

@@ -78,7 +78,7 @@ static void ask_early(struct hfi_entry *entry, int64_t at, struct hfi_step *step
     if (hfi_entry_awaits_answer(entry))
         return; /* the answer in flight may predate the event: see answered_in_queue */
     if (at <= step->now) {
-        entry->ask.early_at = step->now;
+        hfi_step_pay_early(entry, step->now);
         hfi_step_ask(entry, step);
     } else if (at < entry->ask_at) {
         entry->ask_at = at;
@@ -87,14 +87,14 @@ static void ask_early(struct hfi_entry *entry, int64_t at, struct hfi_step *step
 
 void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, struct hfi_step *step)
 {
-    int64_t ticket = entry->ask.ticket, position = entry->ask.position, early_at = entry->ask.early_at;
+    int64_t ticket = entry->ask.ticket, position = entry->ask.position, early_until = entry->ask.early_until;
     hfi_step_act(step, giving_up);
     hfi_step_forget_token(entry, step);
     if (hfi_list_is_empty(&entry->waiters))
         return;
     entry->ask.ticket = ticket;
     entry->ask.position = position;
-    entry->ask.early_at = early_at;
+    entry->ask.early_until = early_until;
     ask_early(entry, step->now, step);
 }
 

@@ -70,6 +70,7 @@ int64_t hfi_step_wish_again_ms(struct hfi_entry *entry, bool unheard, int64_t pe
 int64_t hfi_step_after_no_answer(struct hfi_entry *entry, bool granted, int64_t now);
 /* When an early question that is wanted at `at` may be asked: see HFI_PACE_NS. */
 int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at);
+void hfi_step_pay_early(struct hfi_entry *entry, int64_t now);
 
 /* entry_held.c */
 void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, const struct hfi_answer *grant, struct hfi_step *step);

@@ -60,7 +60,7 @@ static void a_flooded_waiter_acquires_a_hundred_times_a_second_at_most(void **st
         hft_stand_init(&s);
         hft_queue(&s, &a, 0);
         int asked = flood(&s, message);
-        if (asked < 90 || asked > 101)
+        if (asked < 90 || asked > 102)
             fail_msg("flooded with messages of kind %d it asked %d times in a second", message, asked);
         assert_int_equal(hfi_entry_acquire_params(&s.entry).ticket, 4711);
         if (hfi_entry_awaits_answer(&s.entry))
@@ -68,7 +68,7 @@ static void a_flooded_waiter_acquires_a_hundred_times_a_second_at_most(void **st
     }
 }
 
-static void the_first_message_is_asked_about_at_once_and_the_next_when_ten_ms_are_over(void **state)
+static void two_messages_are_asked_about_at_once_and_the_next_when_ten_ms_are_over(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -77,6 +77,8 @@ static void the_first_message_is_asked_about_at_once_and_the_next_when_ten_ms_ar
     hft_queue(&s, &a, 0); /* has just asked */
     assert_string_equal(hft_nudged(&s), "wait");
     int64_t first = s.now;
+    assert_string_equal(hft_answer(&s, queued(9000, 0)), "");
+    assert_string_equal(hft_nudged(&s), "wait");
     assert_string_equal(hft_answer(&s, queued(9000, 0)), "");
     hft_pass_ms(&s, 3);
     assert_string_equal(hft_wanted(&s), "");
@@ -102,6 +104,8 @@ static void a_re_check_that_a_message_brings_forward_is_an_acquire(void **state)
     assert_string_equal(hft_look_next(&s), "re-check");
     assert_string_equal(hft_nudged(&s), "");
     assert_string_equal(hft_answer(&s, queued(9000, 0)), "wait");
+    assert_string_equal(hft_answer(&s, queued(9000, 0)), "");
+    assert_string_equal(hft_nudged(&s), "wait");
     assert_string_equal(hft_answer(&s, queued(9000, 0)), "");
     assert_string_equal(hft_nudged(&s), "");
     assert_string_equal(hft_look_next(&s), "wait");
@@ -136,6 +140,8 @@ static void a_break_changes_the_token_at_once_and_asks_when_its_turn_comes(void 
     hft_queue(&s, &a, 0);
     assert_string_equal(hft_doubted(&s), "close wait!");
     int64_t first = s.now;
+    assert_string_equal(hft_answer(&s, queued(9000, 0)), "");
+    assert_string_equal(hft_doubted(&s), "close wait!");
     hft_pass_ms(&s, 4);
     assert_string_equal(hft_answer(&s, queued(9000, 0)), "");
     assert_string_equal(hft_doubted(&s), "close");
@@ -252,8 +258,10 @@ static void a_place_kept_for_another_token_goes_with_its_last_waiter(void **stat
     struct hft_thread a = hft_thread("a"), b = hft_thread("b");
     hft_stand_init(&s);
     hft_queue(&s, &a, 0);
-    assert_string_equal(hft_doubted(&s), "close wait!");
-    (void)hft_answer(&s, queued(9000, 0));
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(hft_doubted(&s), "close wait!");
+        (void)hft_answer(&s, queued(9000, 0));
+    }
     assert_string_equal(hft_doubted(&s), "close");
     assert_int_equal(s.entry.ask.ticket, 4711);
     (void)hft_leave(&s, &a);
@@ -292,7 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flooded_waiter_acquires_a_hundred_times_a_second_at_most),
-        cmocka_unit_test(the_first_message_is_asked_about_at_once_and_the_next_when_ten_ms_are_over),
+        cmocka_unit_test(two_messages_are_asked_about_at_once_and_the_next_when_ten_ms_are_over),
         cmocka_unit_test(a_re_check_that_a_message_brings_forward_is_an_acquire),
         cmocka_unit_test(a_grant_with_a_known_echo_is_never_held_back),
         cmocka_unit_test(a_break_changes_the_token_at_once_and_asks_when_its_turn_comes),

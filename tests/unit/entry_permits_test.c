@@ -235,7 +235,7 @@ static void a_grant_by_a_greater_limit_that_an_answer_brings_goes_back(void **st
         int64_t out;
         int unanswered;
         const char *then;
-    } cases[] = {{10, 2, 0, "b=lease"}, {10, 3, 0, "give-back"}, {10, 10, 5, "give-back"},
+    } cases[] = {{10, 2, 0, "b=lease"}, {10, 3, 0, "give-back wait!"}, {10, 10, 5, "give-back"},
                  {2, 3, 0, "b=lease"}}; /* others came with a greater one */
     for (int i = 0; i < 4; i++) {
         struct hft_stand s;
