@@ -315,7 +315,7 @@ static bool write_listed(struct hfi_lane *lane)
     int state = atomic_load(&lane->state);
     if (state == HFI_LANE_UP) {
         stage_locked(lane, now_ns);
-        kick = lane->in_flight_count > 0 && !lane->reading && hfi_lane_is_overlooked_locked(lane);
+        kick = lane->in_flight_count > 0 && !lane->reading && hfi_lane_is_overlooked_locked(lane) && !hfi_lane_is_read_next(lane);
         if (kick)
             atomic_store(&lane->watch, HFI_LOOKS_SOON);
     } else if (hfi_lane_is_down(lane)) {

@@ -189,6 +189,7 @@ bool hfi_lane_sift(struct hfi_lane *lane, size_t size, bool fresh);
 bool hfi_lane_match_all(struct hfi_lane *lane, bool fresh);
 /* A reply was discarded: counts it for the command at the head. False: there is none, the connection was given up. */
 bool hfi_lane_pass_over_locked(struct hfi_lane *lane, int64_t now_ns);
+bool hfi_lane_is_read_next(const struct hfi_lane *lane); /* by this thread, once it is through with a message */
 /* The listener reads what has come, unless another thread has the read role. */
 void hfi_lane_read_some(struct hfi_lane *lane);
 

@@ -383,6 +383,29 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
     pass_role(lane);
 }
 
+/* A message may make this thread ask something. */
+static _Thread_local const struct hfi_lane *read_next;
+
+bool hfi_lane_is_read_next(const struct hfi_lane *lane)
+{
+    return lane == read_next;
+}
+
+static bool wait_for_message(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
+{
+    read_next = lane;
+    bool woken = hfi_subscribers_wait(lane->subscribers, park, epoch, until_ns, &lane->in_flight_count);
+    read_next = NULL;
+    return woken;
+}
+
+static bool take_role_locked(struct hfi_lane *lane)
+{
+    bool mine = !lane->reading && atomic_load(&lane->state) == HFI_LANE_UP && lane->in_flight_count > 0;
+    lane->reading = lane->reading || mine;
+    return mine;
+}
+
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     struct waiter me = {.park = park};
@@ -391,11 +414,8 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch,
         if (hfi_park_is_woken(park, epoch))
             return true;
         hfi_lane_lock(lane);
-        bool mine = !lane->reading && atomic_load(&lane->state) == HFI_LANE_UP && lane->in_flight_count > 0;
-        bool by_message = lane->kind == HFI_LOCK_LANE && lane->in_flight_count == 0;
-        if (mine) {
-            lane->reading = true;
-        } else {
+        bool mine = take_role_locked(lane), by_message = lane->kind == HFI_LOCK_LANE && lane->in_flight_count == 0;
+        if (!mine) {
             me.chosen = false;
             hfi_list_append(&lane->waiters, &me.link);
             (void)atomic_fetch_add(&lane->waiting, 1);
@@ -403,20 +423,22 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch,
         hfi_lane_unlock(lane);
         HFI_PERTURB("waiter-to-wait");
         if (!mine) {
-            bool woken = by_message ? hfi_subscribers_wait(lane->subscribers, park, epoch, until_ns)
-                                    : hfi_park_wait(park, epoch, until_ns);
+            bool woken = by_message ? wait_for_message(lane, park, epoch, until_ns) : hfi_park_wait(park, epoch, until_ns);
             hfi_lane_lock(lane);
             mine = me.chosen;
-            if (!mine) {
+            if (mine) {
+                epoch = hfi_park_next(epoch); /* the wake that brought the role was not the caller's */
+            } else {
                 hfi_list_remove(&me.link);
                 (void)atomic_fetch_sub(&lane->waiting, 1);
+                mine = by_message && take_role_locked(lane); /* the listener was not told of what was asked */
             }
             hfi_lane_unlock(lane);
-            if (!mine)
+            if (!mine && (woken || !by_message))
                 return woken;
-            epoch = hfi_park_next(epoch); /* the wake that brought the role was not the caller's */
         }
-        read_for_all(lane, park, epoch, until_ns);
+        if (mine)
+            read_for_all(lane, park, epoch, until_ns);
         if (!hfi_park_is_woken(park, epoch) && hfi_now(lane->deployment->clock) >= until_ns)
             return false;
     }

@@ -321,6 +321,11 @@ static void ready(void *self, short events, int64_t now_ns)
 
 /* ---- maintaining ---- */
 
+static void watch(struct hfi_subscriber *one, short events, struct hfi_poll_set *set)
+{
+    hfi_poll_set_add(set, (struct hfi_polled){one->connection.fd, one->connection.number, events}, ready, one);
+}
+
 static void maintain_up(struct hfi_subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
 {
     const char *wrong = one->wrong;
@@ -341,8 +346,7 @@ static void maintain_up(struct hfi_subscriber *one, int64_t now_ns, struct hfi_p
         hfi_poll_set_again(set, one->dial_due_ns);
         return;
     }
-    const short events = hfi_buffer_size(&one->out) > 0 ? POLLIN | POLLOUT : POLLIN;
-    hfi_poll_set_add(set, (struct hfi_polled){one->connection.fd, one->connection.number, events}, ready, one);
+    watch(one, hfi_buffer_size(&one->out) > 0 ? POLLIN | POLLOUT : POLLIN, set);
     hfi_poll_set_again(set, one->expect_ns != HFI_NEVER ? one->expect_ns : one->received_ns + PING_NS);
 }
 
@@ -407,16 +411,18 @@ static void maintain_down(struct hfi_subscriber *one, int64_t now_ns, struct hfi
 
 void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_ns, struct hfi_poll_set *set)
 {
-    if (!take_role_or_be_called(subscribers))
-        return;
+    bool mine = take_role_or_be_called(subscribers);
     for (int i = 0; i < subscribers->count; i++) {
         struct hfi_subscriber *one = &subscribers->list[i];
-        if (one->connection.fd < 0)
+        if (mine && one->connection.fd < 0)
             maintain_down(one, now_ns, set);
-        if (one->connection.fd >= 0)
+        if (mine && one->connection.fd >= 0)
             maintain_up(one, now_ns, set);
+        else if (one->connection.fd >= 0) /* it stays in the set, with or without the role: nobody else changes a connection */
+            watch(one, POLLIN, set);
     }
-    hfi_subscribers_give_role(subscribers);
+    if (mine)
+        hfi_subscribers_give_role(subscribers);
 }
 
 void hfi_subscribers_give_up(struct hfi_subscribers *subscribers, const char *why)
