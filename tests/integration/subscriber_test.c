@@ -402,6 +402,97 @@ static void a_message_that_waiting_threads_read_is_delivered_once(void **state)
     hft_pool_close(&pool);
 }
 
+/* ---- who asks because of a message ---- */
+
+static struct hfi_lane *asked_on;
+static _Atomic(int) answers;
+
+static void answered(struct hfi_command *command)
+{
+    struct hft_owner *owner = command->self;
+    atomic_fetch_add(&answers, command->outcome == HFI_ANSWERED);
+    hfi_park_wake(&owner->changed);
+}
+
+static void ask(struct hft_owner *owner)
+{
+    struct hfi_command *command = hft_command("PING", HFI_NEVER);
+    command->done = answered;
+    command->self = owner;
+    hfi_lane_list(asked_on, command);
+    hfi_command_unref(command);
+    hfi_lane_flush(asked_on);
+}
+
+static void ask_and_leave(struct hft_owner *owner)
+{
+    ask(owner);
+    hfi_park_wake(&owner->changed);
+}
+
+static void *wait_for_the_answer(void *arg)
+{
+    struct listening *me = arg;
+    int64_t until_ns = hft_in_ms(20000);
+    me->in_time = true;
+    while (me->in_time) {
+        uint32_t ticket = hfi_park_epoch(&me->pool->owner.changed);
+        if (atomic_load(&answers) > 0)
+            break;
+        me->in_time = hfi_lane_wait(asked_on, &me->pool->owner.changed, ticket, until_ns);
+    }
+    return NULL;
+}
+
+static void open_and_ask(struct hft_pool *pool, void (*hears)(struct hft_owner *))
+{
+    open_and_subscribe(pool);
+    asked_on = hfi_pool_lane(pool->pool, HFI_LOCK_LANE, 0);
+    atomic_store(&answers, 0);
+    pool->owner.hears = hears;
+}
+
+static void who_asks_because_of_a_message_reads_the_answer(void **state)
+{
+    struct hft_pool pool;
+    pthread_t thread;
+    (void)state;
+    open_and_ask(&pool, ask);
+    struct listening me = {&pool, 1, false};
+    atomic_store(&pool.owner.keeps_listener, true);
+    hfi_pool_kick(pool.pool);
+    HFT_UNTIL(atomic_load(&pool.owner.kicks) == 1);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_the_answer, &me), 0);
+    assert_int_equal(hft_server_ask_integer(server, "PUBLISH ear %s", "you"), 1);
+    (void)pthread_join(thread, NULL);
+    atomic_store(&pool.owner.keeps_listener, false);
+    assert_true(me.in_time);
+    hft_pool_close(&pool);
+}
+
+/* The listener may have looked around for the same message before the thread had asked. */
+static void what_it_does_not_read_the_listener_does(void **state)
+{
+    enum { ROUNDS = 300, LATE = ROUNDS / 20, LATE_MS = 500 };
+    struct hft_pool pool;
+    int late = 0; /* the listener looks around once a second in any case */
+    (void)state;
+    open_and_ask(&pool, ask_and_leave);
+    for (int i = 1; i <= ROUNDS; i++) {
+        pthread_t thread;
+        struct listening me = {&pool, i, false};
+        assert_int_equal(pthread_create(&thread, NULL, wait_for_messages, &me), 0);
+        assert_int_equal(hft_server_ask_integer(server, "PUBLISH ear %s", "you"), 1);
+        (void)pthread_join(thread, NULL);
+        assert_true(me.in_time);
+        int64_t late_ns = hft_in_ms(LATE_MS);
+        HFT_UNTIL(atomic_load(&answers) == i);
+        late += hft_now() > late_ns;
+        assert_in_range(late, 0, LATE);
+    }
+    hft_pool_close(&pool);
+}
+
 static void a_waiting_thread_outlives_its_subscription(void **state)
 {
     struct hft_pool pool;
@@ -438,6 +529,8 @@ int main(void)
         cmocka_unit_test(a_waiting_thread_hears_by_itself),
         cmocka_unit_test(a_message_that_waiting_threads_read_is_delivered_once),
         cmocka_unit_test(a_waiting_thread_outlives_its_subscription),
+        cmocka_unit_test(who_asks_because_of_a_message_reads_the_answer),
+        cmocka_unit_test(what_it_does_not_read_the_listener_does),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -76,8 +76,11 @@ static void heard(void *self, const char *channel, size_t channel_size, const ch
     owner->heard++;
     keep(owner->channel, sizeof owner->channel, channel, channel_size);
     keep(owner->message, sizeof owner->message, message != NULL ? message : "", message_size);
-    hfi_park_wake(&owner->changed);
+    if (owner->hears == NULL)
+        hfi_park_wake(&owner->changed);
     (void)pthread_mutex_unlock(&owner->mutex);
+    if (owner->hears != NULL)
+        owner->hears(owner);
 }
 
 static void subscribed(void *self, const char *channel, size_t channel_size)

@@ -14,6 +14,7 @@ struct hft_owner { /* what the pool's ops were told */
     _Atomic(int) ups, kicks, greetings;
     _Atomic(bool) refuse_greeting;
     _Atomic(bool) keeps_listener; /* whom it kicks: until this is false again */
+    void (*hears)(struct hft_owner *owner); /* not NULL: called for a message instead of waking `changed` */
     _Atomic(int64_t) ahead_ns; /* the pool's clock is so much ahead of the real one */
     struct hfi_clock clock;
 
