@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lane_private.h - what lane.c (listing, writing, outcomes), lane_read.c (the read role), lane_sift.c (long replies),
- * lane_confirm.c (confirmations by replicas) and lane_maintain.c (the listener's part: dial, deadlines, tear down, close)
- * share of a lane.
+ * lane_private.h - what lane.c (listing, writing, outcomes), lane_wait.c (the read role), lane_read.c (replies), lane_sift.c
+ * (long replies), lane_confirm.c (confirmations by replicas) and lane_maintain.c (the listener's part: dial, deadlines, tear
+ * down, close) share of a lane.
  *
  * Two roles and a mutex. The thread with the write role drains the inbox and sends; the thread with the read role
  * receives and parses. Each role owns its buffer, and neither holds the mutex during a system call. The mutex guards
@@ -189,6 +189,11 @@ bool hfi_lane_sift(struct hfi_lane *lane, size_t size, bool fresh);
 bool hfi_lane_match_all(struct hfi_lane *lane, bool fresh);
 /* A reply was discarded: counts it for the command at the head. False: there is none, the connection was given up. */
 bool hfi_lane_pass_over_locked(struct hfi_lane *lane, int64_t now_ns);
+enum hfi_taken { HFI_GOT, HFI_EMPTY, HFI_OVER }; /* OVER: the connection was given up */
+/* Needs the read role. Receives and handles what the socket has now. fresh: the socket was empty at the last look. */
+enum hfi_taken hfi_lane_take_in(struct hfi_lane *lane, bool fresh);
+
+/* lane_wait.c */
 bool hfi_lane_is_read_next(const struct hfi_lane *lane); /* by this thread, once it is through with a message */
 /* The listener reads what has come, unless another thread has the read role. */
 void hfi_lane_read_some(struct hfi_lane *lane);

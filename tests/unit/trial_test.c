@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* trial_test.c - when a reader spins and yields, with the numbers of pool/lane_read.c. */
+/* trial_test.c - when a reader spins and yields, with the numbers of pool/lane_wait.c. */
 #include "pool/trial.h"
 #include "base/clock.h"
 
