@@ -54,8 +54,8 @@ end
 
 local function keep(token, ttl)
     local item, till = item_of(token)
-    if item and till < now + tonumber(ttl) * 1000 then
-        note(token, ttl, item)
+    if item then
+        note(token, math.max(tonumber(ttl), (till - now) / 1000), item)
     end
 end
 

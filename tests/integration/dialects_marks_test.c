@@ -39,6 +39,46 @@ static void an_end_of_theirs_does_not_end_what_we_hold(void **state)
     }
 }
 
+/* The mark of the next thread, with a shorter lease, ends when that of the one before did. */
+static void nor_behind_a_thread_with_a_longer_lease(void **state)
+{
+    static const struct {
+        const char *dialect, *ends, *left;
+    } ways[] = {{"counter", "PEXPIRE x 60000", "PTTL x"}, {"set", "PEXPIRE locks 60000", "PTTL locks"}};
+    struct hft_speaker *f = *state;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        struct hft_taker taker;
+        hf_lease *lease;
+        hft_speak(f, ways[i].dialect);
+        assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 600000), &lease, NULL), HF_OK);
+        hft_take(&taker, f->client, "x", HF_LOCK(.lease_ms = 300, .wait_ms = 20000));
+        HFT_UNTIL_TRUE(hft_waiting_here(f->client, "x") == 1);
+        assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+        assert_int_equal(hft_taken(&taker), HF_OK);
+        HFT_DO(f, ways[i].ends);
+        HFT_UNTIL_TRUE(strtol(hft_says(f, ways[i].left), NULL, 10) > 500000);
+        assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    }
+}
+
+/* Ruby's gives each key of the list one, where it has an `expiration`. */
+static void nor_does_an_end_of_a_key_beside_the_list(void **state)
+{
+    static const char *const keys[] = {"EXISTS", "AVAILABLE", "GRABBED", "VERSION"};
+    struct hft_speaker *f = *state;
+    hf_lease *lease;
+    char command[80];
+    hft_speak(f, "tokens:2");
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 300), &lease, NULL), HF_OK);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        (void)snprintf(command, sizeof command, "PEXPIRE SEMAPHORE:x:%s 200", keys[i]);
+        HFT_DO(f, command);
+    }
+    HFT_WHILE_RENEWED(f->client, 3, hf_lease_is_valid(lease));
+    assert_string_equal(hft_says(f, "EXISTS SEMAPHORE:x:EXISTS SEMAPHORE:x:AVAILABLE SEMAPHORE:x:GRABBED SEMAPHORE:x:VERSION"), "4");
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+}
+
 static void who_tries_does_not_end_the_others_turn(void **state)
 {
     struct hft_speaker *f = *state;
@@ -138,6 +178,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_end_of_theirs_does_not_end_what_we_hold, hft_speaker_begin, hft_speaker_end),
+        cmocka_unit_test_setup_teardown(nor_behind_a_thread_with_a_longer_lease, hft_speaker_begin, hft_speaker_end),
+        cmocka_unit_test_setup_teardown(nor_does_an_end_of_a_key_beside_the_list, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(who_tries_does_not_end_the_others_turn, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(a_try_where_nobody_waits_has_what_is_left_free, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(all_that_hold_a_token_hear_that_somebody_waits, hft_speaker_begin, hft_speaker_end),

@@ -21,6 +21,9 @@ end
 local function grab(token, ttl, number)
     local since = string.format('%.6f', now / 1000000)
     note(token, ttl, number .. ' ' .. since)
+    for _, key in ipairs({begun, KEYS[1], made}) do -- theirs may give each an expiry: without `begun` all tokens are made anew
+        outlive(key, tonumber(ttl))
+    end
     call('HSET', grabbed, number, since)
 end
 
