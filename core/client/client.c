@@ -12,6 +12,7 @@
 #include "core/lock/inbound.h"
 #include "core/lock/grants.h"
 #include "core/lock/lock_order.h"
+#include "core/lock/members.h"
 #include "core/lock/deadlock.h"
 #include "core/lock/waits.h"
 #include "core/lock/observer.h"
@@ -125,6 +126,7 @@ void hfi_client_unref(hf_client *client)
     hfi_pool_free(client->pool);
     hfi_dispatcher_free(client->dispatcher);
     hfi_table_free(client);
+    hfi_members_free(client);
     hfi_local_free(client);
     hfi_loss_log_free(&client->loss_log);
     hfi_lock_order_free(client->order);

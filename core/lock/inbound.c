@@ -45,8 +45,7 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
     int64_t now = hfi_lock_enter(lock);
     lock = hfi_lock_of_grant(lock, token.grant);
     hfi_step_init(&step, now, rtt);
-    bool good = message->letter == 'G' && is_of(lock, message) &&
-                hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(lock->client, now), 0);
+    bool good = message->letter == 'G' && hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(lock->client, now), 0);
     bool is_current = lock->entry.remote != HFI_NOTHING && hfi_token_is_same(lock->token, token);
     bool known = is_current;
     if (lock->token.grant == token.grant && (!is_current || message->letter == 'B')) {
@@ -57,7 +56,10 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
     } else if (is_current) {
         switch (message->letter) {
         case 'G':
-            granted(lock, message, good, &step);
+            if (is_of(lock, message))
+                granted(lock, message, good, &step);
+            else
+                hfi_entry_requery(&lock->entry, &step);
             break;
         case 'R':
             hfi_entry_remote_waiter(&lock->entry, &step);
@@ -200,4 +202,8 @@ void hfi_inbound_lane_up(void *self, int lane)
     hf_client *client = self;
     hfi_key_events_look(client, lane);
     hfi_table_each(client, ask_again, &lane);
+    /* The connection that is gone was told of changes of all sets, whatever the lanes of those that wait. */
+    for (const struct hfi_dialect *at = hfi_dialects_first(client); lane == 0 && at != NULL; at = at->next)
+        if (at->is_member && hfi_tracking_is_needed(client))
+            hfi_members_changed(client, at);
 }

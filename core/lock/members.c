@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* members.c - see members.h. One question about a set is under way at a time; what changes meanwhile is asked about behind it.
- * Where client tracking tells of changes, it tells of one: each question tracks the set anew. */
+/* members.c - see members.h. One question about a set is under way at a time, or waits for its turn (pace.h); what changes
+ * meanwhile is asked about behind it. Where client tracking tells of changes, it tells of one: each question tracks the set anew. */
 #include "core/lock/members.h"
 #include "core/context/call.h"
+#include "core/lock/alarm.h"
 #include "core/lock/key_events.h"
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
 #include "core/lock/tracking.h"
+#include "core/policy/pace.h"
 #include "core/protocol/dialect.h"
 #include "core/protocol/wire.h"
 #include "base/perturb.h"
@@ -15,20 +17,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct members {
+struct hfi_set { /* as a dialect's names have one */
+    struct hfi_alarm alarm;
     hf_client *client;
     const struct hfi_dialect *dialect;
+    _Atomic(int) state;
+    int64_t paid_ns; /* belongs to who changes IDLE to ASKED, and to the question after that */
+};
+
+enum { IDLE, ASKED, ASK_AGAIN };
+
+struct members {
+    struct hfi_set *set;
     int64_t tracker; /* the question also has it told of the set's next change; 0: nobody */
     int count, room;
     struct hfi_lock **locks; /* references */
 };
 
-enum { IDLE, ASKED, ASK_AGAIN };
-
 static void note(struct hfi_lock *lock, void *arg)
 {
     struct members *members = arg;
-    if (lock->keys.dialect != members->dialect)
+    if (lock->keys.dialect != members->set->dialect)
         return;
     hfi_mutex_lock(lock->mutex);
     bool watched = lock->watched;
@@ -57,7 +66,7 @@ static struct hfi_command *question(const struct members *members)
         return NULL;
     size_t *sizes = (size_t *)(texts + count);
     texts[0] = "SMISMEMBER";
-    texts[1] = members->dialect->parameter;
+    texts[1] = members->set->dialect->parameter;
     for (size_t i = 0; i < count; i++) {
         const struct hfi_keys *keys = i < 2 ? NULL : &members->locks[i - 2]->keys;
         texts[i] = keys != NULL ? keys->name : texts[i];
@@ -69,11 +78,13 @@ static struct hfi_command *question(const struct members *members)
     return command;
 }
 
+static void begin(struct hfi_set *set);
+
 /* reply NULL: none. Before 6.2 there is no such question, and each one asks. */
 static void end(struct members *members, const redisReply *reply)
 {
-    hf_client *client = members->client;
-    const struct hfi_dialect *dialect = members->dialect;
+    struct hfi_set *set = members->set;
+    hf_client *client = set->client;
     if (members->tracker > 0 && reply != NULL)
         reply = reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 ? reply->element[2] : NULL;
     bool told = reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == (size_t)members->count;
@@ -85,8 +96,9 @@ static void end(struct members *members, const redisReply *reply)
     free(members->locks);
     free(members);
     HFI_PERTURB("members-to-idle");
-    if (atomic_exchange(&client->members[dialect->number], IDLE) == ASK_AGAIN)
-        hfi_members_changed(client, dialect);
+    int asked = ASKED;
+    if (!atomic_compare_exchange_strong(&set->state, &asked, IDLE))
+        begin(set);
     hfi_client_unref(client);
 }
 
@@ -95,24 +107,25 @@ static void answered(struct hfi_command *command)
     end(command->self, command->outcome == HFI_ANSWERED ? command->reply : NULL);
 }
 
-void hfi_members_changed(hf_client *client, const struct hfi_dialect *dialect)
+static void changed(struct hfi_set *set)
 {
-    _Atomic(int) *state = &client->members[dialect->number];
     int was = IDLE;
-    if (!atomic_compare_exchange_strong(state, &was, ASKED)) {
-        if (was == ASK_AGAIN || atomic_compare_exchange_strong(state, &was, ASK_AGAIN))
-            return;
-        hfi_members_changed(client, dialect); /* it has been answered meanwhile */
-        return;
-    }
+    if (atomic_compare_exchange_strong(&set->state, &was, ASKED))
+        begin(set);
+    else if (was == ASKED && !atomic_compare_exchange_strong(&set->state, &was, ASK_AGAIN))
+        changed(set); /* it has been answered meanwhile */
+}
+
+/* This thread alone may ask. What changes from here on is asked about once more. */
+static void ask(struct hfi_set *set, int64_t now)
+{
+    hf_client *client = set->client;
     struct members *members = calloc(1, sizeof *members);
-    if (members == NULL) { /* the timed re-check finds it */
-        atomic_store(state, IDLE);
+    atomic_store(&set->state, members != NULL ? ASKED : IDLE);
+    if (members == NULL) /* the timed re-check finds it */
         return;
-    }
     hfi_client_ref(client);
-    members->client = client;
-    members->dialect = dialect;
+    members->set = set;
     members->tracker = hfi_tracking_id(client);
     hfi_table_each(client, note, members);
     struct hfi_command *command = members->count > 0 ? question(members) : NULL;
@@ -120,12 +133,55 @@ void hfi_members_changed(hf_client *client, const struct hfi_dialect *dialect)
         end(members, NULL);
         return;
     }
+    set->paid_ns = hfi_pace_paid_ns(set->paid_ns, now);
     int64_t tracker = members->tracker; /* when it is answered there is no *members */
     struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_LOCK_LANE, 0);
     command->optional = true;
     command->awaited = HFI_AWAITED_BY_NOBODY;
-    hfi_call_list(client, lane, command, answered, members, hfi_now(client->clock));
+    hfi_call_list(client, lane, command, answered, members, now);
     hfi_lane_flush(lane);
     if (tracker > 0 && hfi_tracking_id(client) != tracker) /* the lane may redirect to one that is gone, as in tracking.c */
-        hfi_members_changed(client, dialect);
+        changed(set);
+}
+
+static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
+{
+    ask(hfi_container_of(alarm, struct hfi_set, alarm), tick->now);
+}
+
+/* The state is not IDLE. */
+static void begin(struct hfi_set *set)
+{
+    int64_t now = hfi_now(set->client->clock), at = hfi_pace_next_ns(set->paid_ns, now);
+    if (at <= now)
+        ask(set, now);
+    else if (!atomic_load(&set->client->closing))
+        (void)hfi_watchdog_arm(set->client->watchdog, &set->alarm.timer, at);
+}
+
+/* NULL: no memory. */
+static struct hfi_set *set_of(hf_client *client, const struct hfi_dialect *dialect)
+{
+    _Atomic(struct hfi_set *) *at = &client->sets[dialect->number];
+    struct hfi_set *set = atomic_load(at), *made = set == NULL ? malloc(sizeof *made) : NULL;
+    if (made == NULL)
+        return set;
+    *made = (struct hfi_set){.alarm.ring = ring, .client = client, .dialect = dialect};
+    if (atomic_compare_exchange_strong(at, &set, made))
+        return made;
+    free(made);
+    return set;
+}
+
+void hfi_members_changed(hf_client *client, const struct hfi_dialect *dialect)
+{
+    struct hfi_set *set = set_of(client, dialect);
+    if (set != NULL)
+        changed(set);
+}
+
+void hfi_members_free(hf_client *client)
+{
+    for (int i = 0; i < HFI_DIALECTS; i++)
+        free(atomic_load(&client->sets[i]));
 }

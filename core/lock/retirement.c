@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* retirement.c - see retirement.h. */
 #include "core/lock/retirement.h"
+#include "core/policy/pace.h"
 #include "core/context/call.h"
 #include "core/context/cached.h"
 #include "core/protocol/script_error.h"

@@ -160,7 +160,7 @@ struct hfi_entry {
             int64_t ticket, position;    /* in the remote queue; ticket 0: none              */
             int32_t asked_period_ms;     /* R of the last question                           */
             int32_t recorded_period_ms;  /* R of the last one that left a record; 0: none    */
-            int64_t early_until;         /* the early questions are paid for, a pace each    */
+            int64_t early_until;         /* the early questions are paid for (pace.h)        */
             enum hfi_hint hint : 8;
             uint8_t late;                /* LATE answers in a row */
             /* Facts that are no part of the question: each may come while it is in flight, and outlives a failure. */

@@ -3,6 +3,7 @@
  * goes when it is released. Calls lease.c and the steps of entry.c and entry_queue.c, nothing else. */
 #include "core/policy/entry_steps.h"
 #include "core/policy/fence.h"
+#include "core/policy/pace.h"
 #include "base/rare.h"
 
 /* Request the second block when this many fences of the first are left. A tight acquire/release loop uses about two per

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* entry_pace.c - when a name asks the server next. Pure but for the jitter. */
 #include "core/policy/entry_steps.h"
+#include "core/policy/pace.h"
 #include "base/random.h"
 
 #include <stdatomic.h>
@@ -74,13 +75,12 @@ void hfi_step_ask_later(struct hfi_entry *entry, int64_t now)
 
 int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at)
 {
-    int64_t least = entry->ask.early_until - HFI_PACE_NS; /* two at once, so that a subscription's does not delay an event's */
-    return at > least ? at : least;
+    return hfi_pace_next_ns(entry->ask.early_until, at);
 }
 
 void hfi_step_pay_early(struct hfi_entry *entry, int64_t now)
 {
-    entry->ask.early_until = (entry->ask.early_until > now ? entry->ask.early_until : now) + HFI_PACE_NS;
+    entry->ask.early_until = hfi_pace_paid_ns(entry->ask.early_until, now);
 }
 
 int64_t hfi_step_after_no_answer(struct hfi_entry *entry, bool granted, int64_t now)

@@ -68,7 +68,7 @@ void hfi_step_ask_together_soon(struct hfi_entry *entry, int64_t now);
 int64_t hfi_step_wish_again_ms(struct hfi_entry *entry, bool unheard, int64_t period_ms);
 /* When to ask once more. `granted`: it was answered, but that does not count: the server goes on to say so, perhaps for long. */
 int64_t hfi_step_after_no_answer(struct hfi_entry *entry, bool granted, int64_t now);
-/* When an early question that is wanted at `at` may be asked: see HFI_PACE_NS. */
+/* When an early question that is wanted at `at` may be asked (pace.h). */
 int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at);
 void hfi_step_pay_early(struct hfi_entry *entry, int64_t now);
 

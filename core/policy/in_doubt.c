@@ -2,6 +2,7 @@
 /* in_doubt.c - see in_doubt.h. */
 #include "core/policy/in_doubt.h"
 #include "core/policy/lease.h"
+#include "core/policy/pace.h"
 
 #define DOUBLINGS 2 /* of the pause */
 

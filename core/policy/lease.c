@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lease.c - see lease.h. */
 #include "core/policy/lease.h"
+#include "core/policy/pace.h"
 #include "base/clock.h"
 
 #define ATTEMPTS 13 /* attempts that fit between the first renewal and V; the rule asks for twelve */

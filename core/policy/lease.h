@@ -17,9 +17,6 @@ int64_t hfi_guard_ms(int64_t lease_ms, int64_t guard_ms);
 /* How long a hand-off is valid before its first renewal: min(2.5 R, lease), so it outlives one lost message. */
 int64_t hfi_claim_ms(int64_t lease_ms, int64_t recheck_ms);
 
-/* How often questions that messages, answers or errors bring about follow one another, in the long run. */
-#define HFI_PACE_NS (10 * HFI_MS)
-
 /* One grant's times. All points on CLOCK_BOOTTIME, ns. */
 struct hfi_lease_times {
     int64_t end;          /* V, if hold_end is not earlier */

@@ -3,6 +3,7 @@
 #include "core/policy/observation.h"
 #include "base/random.h"
 #include "core/policy/lease.h"
+#include "core/policy/pace.h"
 
 #define LOOK_EVERY_NS (1000 * HFI_MS)
 #define ASK_FIRST_NS  (10 * HFI_MS) /* doubles up to LOOK_EVERY_NS: a new holder may not be subscribed yet */

@@ -67,11 +67,30 @@ static void two_sets_that_change_at_once_are_both_asked_about(void **state)
     }
 }
 
+/* Whatever changes it, and however often. */
+static void a_set_that_goes_on_changing_is_asked_about_at_a_pace(void **state)
+{
+    struct hft_speaker *f = *state;
+    struct hft_taker taker;
+    f->client = hft_client(f->server, NULL);
+    HFT_DO(f, "SADD locks x other");
+    wait_for(f, &taker, "set", "x", "locks");
+    int64_t asked = hft_server_calls(f->server, "smismember"), began_ms = hft_boottime_ms();
+    for (int i = 0; i < 2000; i++)
+        HFT_DO(f, "SREM locks other", "SADD locks other");
+    asked = hft_server_calls(f->server, "smismember") - asked;
+    assert_in_range(asked, 1, (hft_boottime_ms() - began_ms) / 10 + 3);
+    int64_t given_ms = hft_boottime_ms();
+    HFT_DO(f, "SREM locks x");
+    assert_woken(&taker, given_ms);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_set_that_nobody_waits_for_is_not_asked_about, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(two_sets_that_change_at_once_are_both_asked_about, hft_speaker_begin, hft_speaker_end),
+        cmocka_unit_test_setup_teardown(a_set_that_goes_on_changing_is_asked_about_at_a_pace, hft_speaker_begin, hft_speaker_end),
     };
     return cmocka_run_group_tests_name("dialects_sets", tests, NULL, NULL);
 }

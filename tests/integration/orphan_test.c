@@ -212,6 +212,27 @@ static void made_up_messages_take_nothing_from_anybody(void **state)
     free(other);
 }
 
+/* With a waiter's own token and echo, and a fence that could be: it asks, and waits on. */
+static void a_made_up_grant_of_another_key_turns_nobody_away(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    hf_lease *lease = must_take(f, f->a, "x", HF_LOCK(.lease_ms = LONG_MS));
+    hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "x") == 1);
+    int64_t fence = hft_server_ask_integer(f->server, "INCRBY hf:fence 2048"), asked = hft_server_calls(f->server, "evalsha");
+    redisReply *record = hft_server_ask(f->server, "HGETALL hf:wait:{x}:hf:{x}");
+    char echo[40];
+    assert_int_equal(sscanf(record->element[1]->str, "%*s %39s", echo), 1);
+    hft_send_message(f->server, "G %s %s %lld hf:{y}", record->element[0]->str, echo, (long long)fence);
+    HFT_UNTIL_TRUE(hft_server_calls(f->server, "evalsha") > asked);
+    assert_int_equal(hft_queued(f->server, "x"), 1);
+    freeReplyObject(record);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+}
+
 /* The B is lost: only the waiter's revoke names the token that the break has left. */
 static void a_break_that_was_not_heard_ends_the_holder_before_the_next_begins(void **state)
 {
@@ -262,6 +283,7 @@ int main(void)
         TEST(a_try_uncovers_it_for_the_next),
         TEST(names_of_any_form_and_fetches_are_healed),
         TEST(made_up_messages_take_nothing_from_anybody),
+        TEST(a_made_up_grant_of_another_key_turns_nobody_away),
         TEST(a_break_that_was_not_heard_ends_the_holder_before_the_next_begins),
         TEST(an_orphan_of_a_user_without_multi_is_reported_by_close),
     };

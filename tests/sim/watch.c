@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* watch.c - compares all leases and keys while a history runs, and tells the oracle. */
 #include "core/lock/handle.h"
+#include "core/policy/pace.h"
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
 #include "tests/sim/neighbours.h"

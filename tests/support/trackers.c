@@ -48,6 +48,16 @@ void hft_kill_tracker(struct hft_server *server)
     assert_int_equal(hft_server_ask_integer(server, "CLIENT KILL ID %lld", (long long)tracker_of(server)), 1);
 }
 
+void hft_kill_first_redirecting(struct hft_server *server)
+{
+    redisReply *reply = hft_server_ask(server, "CLIENT LIST TYPE normal");
+    long long first = 0;
+    for (char *rest = NULL, *line = strtok_r(reply->str, "\r\n", &rest); line != NULL && first == 0; line = strtok_r(NULL, "\r\n", &rest))
+        first = strstr(line, " flags=t") != NULL ? strtoll(line + strlen("id="), NULL, 10) : 0;
+    freeReplyObject(reply);
+    assert_int_equal(hft_server_ask_integer(server, "CLIENT KILL ID %lld", first), 1);
+}
+
 bool hft_is_redirected(struct hft_server *server)
 {
     int64_t id = tracker_of(server);

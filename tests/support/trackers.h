@@ -10,6 +10,7 @@
 int64_t hft_tracked(struct hft_server *server);       /* keys */
 int64_t hft_trackers(struct hft_server *server);      /* who is subscribed to be told */
 void    hft_kill_tracker(struct hft_server *server);  /* it alone: the one to whom a lane redirects */
+void    hft_kill_first_redirecting(struct hft_server *server); /* the oldest connection that redirects */
 bool    hft_is_redirected(struct hft_server *server); /* to one that is there */
 
 #endif

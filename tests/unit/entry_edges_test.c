@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* entry_edges_test.c - acquires and waits exactly at their edges: positions, periods, echoes, what is forgotten. */
 #include "core/policy/fence.h"
+#include "core/policy/pace.h"
 #include "tests/support/entry_stand.h"
 
 #include <setjmp.h>

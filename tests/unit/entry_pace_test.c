@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* entry_pace_test.c - how often a waiting entry may acquire, whatever messages, answers and errors it gets. */
 #include "core/policy/fence.h"
+#include "core/policy/pace.h"
 #include "tests/support/entry_stand.h"
 
 #include <setjmp.h>

@@ -2,6 +2,7 @@
 /* entry_passes_test.c - a lease that passes from thread to thread: what it keeps, and what the next thread's options
  * change. */
 #include "core/policy/fence.h"
+#include "core/policy/pace.h"
 #include "tests/support/entry_stand.h"
 
 #include <setjmp.h>
