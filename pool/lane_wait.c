@@ -181,10 +181,10 @@ bool hfi_lane_is_read_next(const struct hfi_lane *lane)
     return lane == read_next;
 }
 
-static bool wait_for_message(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
+static bool wait_for_message(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns, int *in_vain)
 {
     read_next = lane;
-    bool woken = hfi_subscribers_wait(lane->subscribers, park, epoch, until_ns, &lane->in_flight_count);
+    bool woken = hfi_subscribers_wait(lane->subscribers, park, epoch, until_ns, &lane->in_flight_count, in_vain);
     read_next = NULL;
     return woken;
 }
@@ -199,6 +199,7 @@ static bool take_role_locked(struct hfi_lane *lane)
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     struct waiter me = {.park = park};
+    int in_vain = 0;
     hfi_list_init(&me.link);
     for (;;) {
         if (hfi_park_is_woken(park, epoch))
@@ -213,7 +214,7 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch,
         hfi_lane_unlock(lane);
         HFI_PERTURB("waiter-to-wait");
         if (!mine) {
-            bool woken = by_message ? wait_for_message(lane, park, epoch, until_ns) : hfi_park_wait(park, epoch, until_ns);
+            bool woken = by_message ? wait_for_message(lane, park, epoch, until_ns, &in_vain) : hfi_park_wait(park, epoch, until_ns);
             hfi_lane_lock(lane);
             mine = me.chosen;
             if (mine) {

@@ -418,8 +418,8 @@ void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_n
             maintain_down(one, now_ns, set);
         if (mine && one->connection.fd >= 0)
             maintain_up(one, now_ns, set);
-        else if (one->connection.fd >= 0) /* it stays in the set, with or without the role: nobody else changes a connection */
-            watch(one, POLLIN, set);
+        else if (one->connection.fd >= 0) /* it stays in the set, as nobody else changes a connection; what comes is for the role */
+            watch(one, 0, set);
     }
     if (mine)
         hfi_subscribers_give_role(subscribers);

@@ -55,14 +55,14 @@ static void sleep_on(const struct hfi_subscribers *all, struct pollfd *on, nfds_
 }
 
 bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, uint32_t epoch, int64_t until_ns,
-                          const _Atomic(int) *in_flight)
+                          const _Atomic(int) *in_flight, int *in_vain)
 {
     bool has_asked = false;
     struct pollfd on[1 + SOCKETS_MOST] = {{all->wake_fd, POLLIN, 0}};
     if (atomic_exchange(&all->polled_inline, true))
         return hfi_park_wait(park, epoch, until_ns);
     nfds_t sockets = list_sockets(all, on + 1);
-    for (int in_vain = 0; sockets > 0 && in_vain < IN_VAIN_MOST && !has_asked && !hfi_park_is_woken(park, epoch);) {
+    while (sockets > 0 && *in_vain < IN_VAIN_MOST && !has_asked && !hfi_park_is_woken(park, epoch)) {
         bool readable = false;
         if (until_ns != HFI_NEVER && hfi_now(all->deployment->clock) >= until_ns)
             break;
@@ -75,7 +75,7 @@ bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, ui
         } else if (readable && !poll_inline(all)) {
             break;
         }
-        in_vain += readable;
+        *in_vain += readable;
         has_asked = readable && atomic_load(in_flight) > 0;
         for (nfds_t i = 0; i <= sockets; i++)
             on[i].revents = 0;

@@ -62,6 +62,12 @@ static const struct hfi_lock_ops lock_ops = {
     .part_told = hfi_parts_told,
 };
 
+static void kicked(void *self)
+{
+    hfi_cancel_kicked(self);
+    hfi_members_kicked(self);
+}
+
 static const struct hfi_pool_ops ops = {
     .scripts = scripts,
     .handshake_floor = hfi_server_time_handshake_floor,
@@ -71,7 +77,7 @@ static const struct hfi_pool_ops ops = {
     .on_message = hfi_inbound_message,
     .subscribed = hfi_inbound_subscribed,
     .is_idle = is_idle,
-    .kicked = hfi_cancel_kicked,
+    .kicked = kicked,
     .in_background = in_background,
 };
 

@@ -3,6 +3,7 @@
  * meanwhile is asked about behind it. Where client tracking tells of changes, it tells of one: each question tracks the set anew. */
 #include "core/lock/members.h"
 #include "core/context/call.h"
+#include "core/context/dialects.h"
 #include "core/lock/alarm.h"
 #include "core/lock/key_events.h"
 #include "core/lock/lock.h"
@@ -22,6 +23,7 @@ struct hfi_set { /* as a dialect's names have one */
     hf_client *client;
     const struct hfi_dialect *dialect;
     _Atomic(int) state;
+    _Atomic(bool) is_due; /* the listener is to ask */
     int64_t paid_ns; /* belongs to who changes IDLE to ASKED, and to the question after that */
 };
 
@@ -144,9 +146,22 @@ static void ask(struct hfi_set *set, int64_t now)
         changed(set);
 }
 
+/* To look for those that wait takes long where there are many names, and the watchdog has losses to tell of. */
 static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 {
-    ask(hfi_container_of(alarm, struct hfi_set, alarm), tick->now);
+    struct hfi_set *set = hfi_container_of(alarm, struct hfi_set, alarm);
+    (void)tick;
+    atomic_store(&set->is_due, true);
+    hfi_pool_kick(set->client->pool);
+}
+
+void hfi_members_kicked(hf_client *client)
+{
+    for (const struct hfi_dialect *at = hfi_dialects_first(client); at != NULL; at = at->next) {
+        struct hfi_set *set = atomic_load(&client->sets[at->number]);
+        if (set != NULL && atomic_exchange(&set->is_due, false))
+            ask(set, hfi_now(client->clock));
+    }
 }
 
 /* The state is not IDLE. */

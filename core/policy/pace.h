@@ -16,10 +16,11 @@ static inline int64_t hfi_pace_next_ns(int64_t paid_until_ns, int64_t at_ns)
     return at_ns > least ? at_ns : least;
 }
 
-/* It is asked now: the new moment. */
+/* It is asked now, before its time if something else made it due: the new moment. The next one is HFI_PACE_NS away at most. */
 static inline int64_t hfi_pace_paid_ns(int64_t paid_until_ns, int64_t now_ns)
 {
-    return (paid_until_ns > now_ns ? paid_until_ns : now_ns) + HFI_PACE_NS;
+    int64_t most = now_ns + HFI_PACE_NS, from = paid_until_ns > now_ns ? paid_until_ns : now_ns;
+    return (from < most ? from : most) + HFI_PACE_NS;
 }
 
 #endif

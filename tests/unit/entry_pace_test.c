@@ -94,6 +94,16 @@ static void two_messages_are_asked_about_at_once_and_the_next_when_ten_ms_are_ov
     assert_true(hfi_entry_next(&s.entry) >= s.now + 360 * HFI_MS); /* nothing was heard since */
 }
 
+/* Questions that something else makes due are early ones, too, and not paced: they are no debt. */
+static void many_that_were_due_delay_the_next_by_no_more_than_ten_ms(void **state)
+{
+    (void)state;
+    int64_t until = 0;
+    for (int i = 0; i < 20; i++)
+        until = hfi_pace_paid_ns(until, 5 * HFI_PACE_NS);
+    assert_int_equal(hfi_pace_next_ns(until, 0), 6 * HFI_PACE_NS);
+}
+
 static void a_re_check_that_a_message_brings_forward_is_an_acquire(void **state)
 {
     (void)state;
@@ -301,6 +311,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flooded_waiter_acquires_a_hundred_times_a_second_at_most),
+        cmocka_unit_test(many_that_were_due_delay_the_next_by_no_more_than_ten_ms),
         cmocka_unit_test(two_messages_are_asked_about_at_once_and_the_next_when_ten_ms_are_over),
         cmocka_unit_test(a_re_check_that_a_message_brings_forward_is_an_acquire),
         cmocka_unit_test(a_grant_with_a_known_echo_is_never_held_back),

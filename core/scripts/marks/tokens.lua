@@ -17,13 +17,15 @@ local function push(item)
     call('LPUSH', KEYS[1], number)
 end
 
--- The time goes on with each renewal: others give back what is out for too long.
+-- `number` nil: the next one of the list. The time goes on with each renewal: others give back what is out for too long. They may
+-- give each key an expiry, and make all tokens anew without `begun`. A key that may not be read is one before anything is taken.
 local function grab(token, ttl, number)
     local since = string.format('%.6f', now / 1000000)
-    note(token, ttl, number .. ' ' .. since)
-    for _, key in ipairs({begun, KEYS[1], made}) do -- theirs may give each an expiry: without `begun` all tokens are made anew
+    for _, key in ipairs({begun, KEYS[1], made}) do
         outlive(key, tonumber(ttl))
     end
+    number = number or call('LPOP', KEYS[1])
+    note(token, ttl, number .. ' ' .. since)
     call('HSET', grabbed, number, since)
 end
 
@@ -84,13 +86,12 @@ local function ends_in(held)
 end
 
 local function take(token, ttl)
-    grab(token, ttl, call('LPOP', KEYS[1]))
+    grab(token, ttl)
 end
 
 local function give(from, to, ttl)
-    local number = string.match(item_of(from), '^(.+) ')
+    grab(to, ttl, string.match(item_of(from), '^(.+) '))
     call('HDEL', KEYS[5], from)
-    grab(to, ttl, number)
 end
 
 local function keep(token, ttl)
