@@ -20,7 +20,7 @@ void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_n
 /* As hfi_park_wait, for any thread that waits for a message. Meanwhile one such thread at a time polls the connections
  * beside the listener: a message that it receives itself need not pass through another thread. Returns early, not woken, if
  * *in_flight is not 0 after a message: what was asked because of it has an answer, which the thread can read itself. *in_vain, at
- * first 0, counts the messages that have not woken it: after some it leaves them to the listener. */
+ * first 0, counts what came, messages and answers to PINGs, and has not woken it: after some it leaves all to the listener. */
 bool hfi_subscribers_wait(struct hfi_subscribers *subscribers, struct hfi_park *park, uint32_t epoch, int64_t until_ns,
                           const _Atomic(int) *in_flight, int *in_vain);
 /* As hfi_pool_subscribe and hfi_pool_unsubscribe, for any thread. */

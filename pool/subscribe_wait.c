@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 
 #define SOCKETS_MOST 8 /* subscribers that a waiting thread polls */
-#define IN_VAIN_MOST 4 /* messages for others, after which that thread sleeps like the others */
+#define IN_VAIN_MOST 4 /* receives without being woken, after which that thread sleeps like the others */
 
 static nfds_t list_sockets(struct hfi_subscribers *all, struct pollfd *on)
 {

@@ -95,9 +95,8 @@ bool hfi_cancel_is_fired(const hf_cancel *cancel)
     return cancel != NULL && atomic_load(&cancel->fired);
 }
 
-void hfi_cancel_kicked(void *self)
+void hfi_cancel_kicked(hf_client *client)
 {
-    hf_client *client = self;
     HFI_PERTURB("kicked-to-cancels");
     hfi_mutex_lock(&client->cancel_mutex);
     for (struct hfi_list *at = client->cancels.next; at != &client->cancels; at = at->next) {

@@ -18,7 +18,7 @@ struct hfi_canceled { /* on the waiter's stack */
 void hfi_cancel_enter(hf_cancel *cancel, struct hfi_canceled *place, struct hfi_park *park);
 void hfi_cancel_leave(struct hfi_canceled *place);
 bool hfi_cancel_is_fired(const hf_cancel *cancel);
-/* ops->kicked of the pool, in the listener: wakes every thread that waits with a cancel that has fired. */
-void hfi_cancel_kicked(void *self);
+/* In the listener, after hfi_pool_kick: wakes every thread that waits with a cancel that has fired. */
+void hfi_cancel_kicked(hf_client *client);
 
 #endif

@@ -79,20 +79,32 @@ static void nor_does_an_end_of_a_key_beside_the_list(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }
 
-/* A user without the right to one of the keys: nothing is taken before that is found. */
-static void a_key_that_may_not_be_read_costs_no_token(void **state)
+/* Nothing is taken before it is found out that a key may not be read, or written, or is of another type. */
+static void an_acquire_that_cannot_be_finished_costs_no_token(void **state)
 {
+    static const struct {
+        const char *rights, *spoils;
+        hf_status status;
+    } ways[] = {
+        {"~SEMAPHORE:x:EXISTS ~SEMAPHORE:x:AVAILABLE ~SEMAPHORE:x:GRABBED", "ECHO -", HF_DENIED},
+        {"~SEMAPHORE:x:EXISTS ~SEMAPHORE:x:AVAILABLE ~SEMAPHORE:x:VERSION %%R~SEMAPHORE:x:GRABBED", "ECHO -", HF_DENIED},
+        {"~*", "SET hf:lease:list:{SEMAPHORE:x:AVAILABLE}:SEMAPHORE:x:AVAILABLE other", HF_FOREIGN},
+    };
     struct hft_speaker *f = *state;
-    hf_lease *lease;
-    hft_speak(f, "tokens:2");
-    assert_int_equal(hf_lock_acquire(f->client, "x", NULL, &lease, NULL), HF_OK); /* all is seeded */
-    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
-    HFT_DO(f, "ACL SETUSER part on >pw &* +@all ~hf:* ~SEMAPHORE:x:EXISTS ~SEMAPHORE:x:AVAILABLE ~SEMAPHORE:x:GRABBED");
-    hf_client *part = hft_client(f->server, HF_CLIENT(.dialect = "tokens:2", .user = "part", .password = "pw"));
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(hf_lock_acquire(part, "x", NULL, &lease, NULL), HF_DENIED);
-    assert_string_equal(hft_says(f, "LLEN SEMAPHORE:x:AVAILABLE"), "2");
-    (void)hf_client_close(part, NULL); /* what was refused may be there */
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        char rights[200];
+        hf_lease *lease;
+        hft_speak(f, "tokens:2");
+        assert_int_equal(hf_lock_acquire(f->client, "x", NULL, &lease, NULL), HF_OK); /* all is seeded */
+        assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+        (void)snprintf(rights, sizeof rights, "ACL SETUSER part reset on >pw &* +@all ~hf:* %s", ways[i].rights);
+        HFT_DO(f, rights, ways[i].spoils);
+        hf_client *part = hft_client(f->server, HF_CLIENT(.dialect = "tokens:2", .user = "part", .password = "pw"));
+        for (int tries = 0; tries < 4; tries++)
+            assert_int_equal(hf_lock_acquire(part, "x", NULL, &lease, NULL), ways[i].status);
+        assert_string_equal(hft_says(f, "LLEN SEMAPHORE:x:AVAILABLE"), "2");
+        (void)hf_client_close(part, NULL); /* what was refused may be there */
+    }
 }
 
 static void who_tries_does_not_end_the_others_turn(void **state)
@@ -196,7 +208,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_end_of_theirs_does_not_end_what_we_hold, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(nor_behind_a_thread_with_a_longer_lease, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(nor_does_an_end_of_a_key_beside_the_list, hft_speaker_begin, hft_speaker_end),
-        cmocka_unit_test_setup_teardown(a_key_that_may_not_be_read_costs_no_token, hft_speaker_begin, hft_speaker_end),
+        cmocka_unit_test_setup_teardown(an_acquire_that_cannot_be_finished_costs_no_token, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(who_tries_does_not_end_the_others_turn, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(a_try_where_nobody_waits_has_what_is_left_free, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(all_that_hold_a_token_hear_that_somebody_waits, hft_speaker_begin, hft_speaker_end),

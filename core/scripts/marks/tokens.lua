@@ -18,12 +18,15 @@ local function push(item)
 end
 
 -- `number` nil: the next one of the list. The time goes on with each renewal: others give back what is out for too long. They may
--- give each key an expiry, and make all tokens anew without `begun`. A key that may not be read is one before anything is taken.
+-- give each key an expiry, and make all tokens anew without `begun`. What a user may not do, or a key of another type does not let
+-- us do, is found out before a token is taken.
 local function grab(token, ttl, number)
     local since = string.format('%.6f', now / 1000000)
     for _, key in ipairs({begun, KEYS[1], made}) do
         outlive(key, tonumber(ttl))
     end
+    call('HDEL', KEYS[5], '')
+    call('HDEL', grabbed, '')
     number = number or call('LPOP', KEYS[1])
     note(token, ttl, number .. ' ' .. since)
     call('HSET', grabbed, number, since)
