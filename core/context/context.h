@@ -41,7 +41,7 @@ struct hfi_alarm;
 struct hfi_tick;
 struct hfi_event_sink;
 struct hfi_lock_order;
-struct hfi_set;
+struct hfi_member_set;
 struct hfi_waits;
 struct hfi_lock;
 struct hfi_shared;
@@ -122,7 +122,7 @@ struct hf_client {
     _Atomic(bool) tracker_heard;  /* tracking.c: that subscription was in force once */
     _Atomic(bool) tracker_wanted; /* tracking.c: it is subscribed to HFI_INVALIDATIONS */
     const struct hfi_dialect *_Atomic events_known; /* key_events.c: the newest dialect when the flags were set last */
-    _Atomic(struct hfi_set *) sets[HFI_DIALECTS]; /* members.c, by the dialect's number; NULL: none has changed */
+    _Atomic(struct hfi_member_set *) sets[HFI_DIALECTS]; /* members.c, by the dialect's number; NULL: none has changed */
     char  *keyspace_events;       /* "auto", "as-is", "off" */
     int    database;
 

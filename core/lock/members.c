@@ -18,19 +18,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct hfi_set { /* as a dialect's names have one */
+struct hfi_member_set { /* as a dialect's names have one */
     struct hfi_alarm alarm;
     hf_client *client;
     const struct hfi_dialect *dialect;
     _Atomic(int) state;
-    _Atomic(bool) is_due; /* the listener is to ask */
     int64_t paid_ns; /* belongs to who changes IDLE to ASKED, and to the question after that */
 };
 
-enum { IDLE, ASKED, ASK_AGAIN };
+/* ASKED and ASK_AGAIN: a question is under way, or waits for its turn. DUE: its turn has come, and the listener is to ask. */
+enum { IDLE, ASKED, ASK_AGAIN, DUE };
 
 struct members {
-    struct hfi_set *set;
+    struct hfi_member_set *set;
     int64_t tracker; /* the question also has it told of the set's next change; 0: nobody */
     int count, room;
     struct hfi_lock **locks; /* references */
@@ -80,12 +80,12 @@ static struct hfi_command *question(const struct members *members)
     return command;
 }
 
-static void begin(struct hfi_set *set);
+static void begin(struct hfi_member_set *set);
 
 /* reply NULL: none. Before 6.2 there is no such question, and each one asks. */
 static void end(struct members *members, const redisReply *reply)
 {
-    struct hfi_set *set = members->set;
+    struct hfi_member_set *set = members->set;
     hf_client *client = set->client;
     if (members->tracker > 0 && reply != NULL)
         reply = reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 ? reply->element[2] : NULL;
@@ -109,7 +109,7 @@ static void answered(struct hfi_command *command)
     end(command->self, command->outcome == HFI_ANSWERED ? command->reply : NULL);
 }
 
-static void changed(struct hfi_set *set)
+static void changed(struct hfi_member_set *set)
 {
     int was = IDLE;
     if (atomic_compare_exchange_strong(&set->state, &was, ASKED))
@@ -119,7 +119,7 @@ static void changed(struct hfi_set *set)
 }
 
 /* This thread alone may ask. What changes from here on is asked about once more. */
-static void ask(struct hfi_set *set, int64_t now)
+static void ask(struct hfi_member_set *set, int64_t now)
 {
     hf_client *client = set->client;
     struct members *members = calloc(1, sizeof *members);
@@ -149,23 +149,23 @@ static void ask(struct hfi_set *set, int64_t now)
 /* To look for those that wait takes long where there are many names, and the watchdog has losses to tell of. */
 static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 {
-    struct hfi_set *set = hfi_container_of(alarm, struct hfi_set, alarm);
+    struct hfi_member_set *set = hfi_container_of(alarm, struct hfi_member_set, alarm);
     (void)tick;
-    atomic_store(&set->is_due, true);
+    atomic_store(&set->state, DUE);
     hfi_pool_kick(set->client->pool);
 }
 
 void hfi_members_kicked(hf_client *client)
 {
     for (const struct hfi_dialect *at = hfi_dialects_first(client); at != NULL; at = at->next) {
-        struct hfi_set *set = atomic_load(&client->sets[at->number]);
-        if (set != NULL && atomic_exchange(&set->is_due, false))
+        struct hfi_member_set *set = atomic_load(&client->sets[at->number]);
+        if (set != NULL && atomic_load(&set->state) == DUE)
             ask(set, hfi_now(client->clock));
     }
 }
 
 /* The state is not IDLE. */
-static void begin(struct hfi_set *set)
+static void begin(struct hfi_member_set *set)
 {
     int64_t now = hfi_now(set->client->clock), at = hfi_pace_next_ns(set->paid_ns, now);
     if (at <= now)
@@ -175,13 +175,13 @@ static void begin(struct hfi_set *set)
 }
 
 /* NULL: no memory. */
-static struct hfi_set *set_of(hf_client *client, const struct hfi_dialect *dialect)
+static struct hfi_member_set *set_of(hf_client *client, const struct hfi_dialect *dialect)
 {
-    _Atomic(struct hfi_set *) *at = &client->sets[dialect->number];
-    struct hfi_set *set = atomic_load(at), *made = set == NULL ? malloc(sizeof *made) : NULL;
+    _Atomic(struct hfi_member_set *) *at = &client->sets[dialect->number];
+    struct hfi_member_set *set = atomic_load(at), *made = set == NULL ? malloc(sizeof *made) : NULL;
     if (made == NULL)
         return set;
-    *made = (struct hfi_set){.alarm.ring = ring, .client = client, .dialect = dialect};
+    *made = (struct hfi_member_set){.alarm.ring = ring, .client = client, .dialect = dialect};
     if (atomic_compare_exchange_strong(at, &set, made))
         return made;
     free(made);
@@ -190,7 +190,7 @@ static struct hfi_set *set_of(hf_client *client, const struct hfi_dialect *diale
 
 void hfi_members_changed(hf_client *client, const struct hfi_dialect *dialect)
 {
-    struct hfi_set *set = set_of(client, dialect);
+    struct hfi_member_set *set = set_of(client, dialect);
     if (set != NULL)
         changed(set);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* retire.c - see retire.h. Which tokens are retired; retirement.c sends their releases. */
 #include "core/lock/retire.h"
-#include "core/policy/pace.h"
 #include "core/context/dialects.h"
 #include "core/context/cached.h"
 #include "core/lock/retirement.h"
 #include "core/lock/table.h"
+#include "core/policy/pace.h"
 #include "base/perturb.h"
 
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* retirement.c - see retirement.h. */
 #include "core/lock/retirement.h"
-#include "core/policy/pace.h"
 #include "core/context/call.h"
 #include "core/context/cached.h"
 #include "core/protocol/script_error.h"
 #include "core/protocol/scripts.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"
+#include "core/policy/pace.h"
 #include "core/protocol/wire.h"
 #include "base/perturb.h"
 #include "base/rare.h"

@@ -359,21 +359,27 @@ static void open_and_subscribe(struct hft_pool *pool)
     HFT_UNTIL(hft_is_subscribed(pool->pool, "ear", 3));
 }
 
+/* One message comes, to a thread that waits: the listener is kept elsewhere meanwhile. */
+static void hear_without_the_listener(struct hft_pool *pool, void *(*wait)(void *))
+{
+    pthread_t thread;
+    struct listening me = {pool, 1, false};
+    atomic_store(&pool->owner.keeps_listener, true);
+    hfi_pool_kick(pool->pool);
+    HFT_UNTIL(atomic_load(&pool->owner.kicks) == 1);
+    assert_int_equal(pthread_create(&thread, NULL, wait, &me), 0);
+    assert_int_equal(hft_server_ask_integer(server, "PUBLISH ear %s", "you"), 1);
+    (void)pthread_join(thread, NULL);
+    atomic_store(&pool->owner.keeps_listener, false);
+    assert_true(me.in_time);
+}
+
 static void a_waiting_thread_hears_by_itself(void **state)
 {
     struct hft_pool pool;
-    pthread_t thread;
     (void)state;
     open_and_subscribe(&pool);
-    struct listening me = {&pool, 1, false};
-    atomic_store(&pool.owner.keeps_listener, true);
-    hfi_pool_kick(pool.pool);
-    HFT_UNTIL(atomic_load(&pool.owner.kicks) == 1);
-    assert_int_equal(pthread_create(&thread, NULL, wait_for_messages, &me), 0);
-    assert_int_equal(hft_server_ask_integer(server, "PUBLISH ear %s", "you"), 1);
-    (void)pthread_join(thread, NULL);
-    atomic_store(&pool.owner.keeps_listener, false);
-    assert_true(me.in_time);
+    hear_without_the_listener(&pool, wait_for_messages);
     assert_int_equal(hft_server_ask_integer(server, "PUBLISH ear %s", "nobody waits"), 1);
     HFT_UNTIL(heard_by(&pool) == 2);
     hft_pool_close(&pool);
@@ -455,18 +461,9 @@ static void open_and_ask(struct hft_pool *pool, void (*hears)(struct hft_owner *
 static void who_asks_because_of_a_message_reads_the_answer(void **state)
 {
     struct hft_pool pool;
-    pthread_t thread;
     (void)state;
     open_and_ask(&pool, ask);
-    struct listening me = {&pool, 1, false};
-    atomic_store(&pool.owner.keeps_listener, true);
-    hfi_pool_kick(pool.pool);
-    HFT_UNTIL(atomic_load(&pool.owner.kicks) == 1);
-    assert_int_equal(pthread_create(&thread, NULL, wait_for_the_answer, &me), 0);
-    assert_int_equal(hft_server_ask_integer(server, "PUBLISH ear %s", "you"), 1);
-    (void)pthread_join(thread, NULL);
-    atomic_store(&pool.owner.keeps_listener, false);
-    assert_true(me.in_time);
+    hear_without_the_listener(&pool, wait_for_the_answer);
     hft_pool_close(&pool);
 }
 

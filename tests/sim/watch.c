@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* watch.c - compares all leases and keys while a history runs, and tells the oracle. */
 #include "core/lock/handle.h"
-#include "core/policy/pace.h"
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
+#include "core/policy/pace.h"
 #include "tests/sim/neighbours.h"
 #include "tests/sim/stops.h"
 
