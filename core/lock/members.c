@@ -23,7 +23,7 @@ struct hfi_member_set { /* as a dialect's names have one */
     hf_client *client;
     const struct hfi_dialect *dialect;
     _Atomic(int) state;
-    int64_t paid_ns; /* belongs to who changes IDLE to ASKED, and to the question after that */
+    int64_t paid_ns; /* belongs to who may ask: who changed IDLE to ASKED, `end` where that was changed again, the listener in DUE */
 };
 
 /* ASKED and ASK_AGAIN: a question is under way, or waits for its turn. DUE: its turn has come, and the listener is to ask. */
@@ -128,6 +128,7 @@ static void ask(struct hfi_member_set *set, int64_t now)
         return;
     hfi_client_ref(client);
     members->set = set;
+    set->paid_ns = hfi_pace_paid_ns(set->paid_ns, now); /* the search has its cost as well, whether anybody waits or not */
     members->tracker = hfi_tracking_id(client);
     hfi_table_each(client, note, members);
     struct hfi_command *command = members->count > 0 ? question(members) : NULL;
@@ -135,7 +136,6 @@ static void ask(struct hfi_member_set *set, int64_t now)
         end(members, NULL);
         return;
     }
-    set->paid_ns = hfi_pace_paid_ns(set->paid_ns, now);
     int64_t tracker = members->tracker; /* when it is answered there is no *members */
     struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_LOCK_LANE, 0);
     command->optional = true;
@@ -164,7 +164,7 @@ void hfi_members_kicked(hf_client *client)
     }
 }
 
-/* The state is not IDLE. */
+/* The state is ASKED or ASK_AGAIN. */
 static void begin(struct hfi_member_set *set)
 {
     int64_t now = hfi_now(set->client->clock), at = hfi_pace_next_ns(set->paid_ns, now);
