@@ -39,6 +39,7 @@ hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source
         hfi_count(f->client, hits_stale);
         break;
     case HF_LOADED:
+    case HF_NEAR:
     case HF_LOCAL:
         break;
     }

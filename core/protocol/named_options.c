@@ -17,8 +17,8 @@ static bool parse_number(const char *text, enum hfi_option_kind kind, unsigned w
                   [HFI_COUNT] = {INT_MIN, INT_MAX},  [HFI_FLAG] = {0, 1}};
     bool is_signed = kind == HFI_TIME || kind == HFI_BYTES;
     const char *digits = text + (*text == '-');
-    if (strcmp(text, "off") == 0 && (is_signed || kind == HFI_FLAG)) {
-        *number = is_signed ? HF_OFF : 0;
+    if (strcmp(text, "off") == 0 && (is_signed || kind == HFI_FLAG || (words & HFI_OR_OFF) != 0)) {
+        *number = kind == HFI_FLAG ? 0 : HF_OFF;
         return true;
     }
     if (strcmp(text, "all") == 0 && (words & HFI_OR_ALL) != 0) {

@@ -30,6 +30,8 @@ const struct hfi_option hfi_client_table[HFI_CLIENT_OPTIONS] = {
     CLIENT(max_connections, HFI_COUNT, 16,       1,              10000,         0),
     CLIENT(replicas,        HFI_COUNT, 0,        1,              16,            HFI_OR_ALL),
     CLIENT(replicas_ms,     HFI_TIME,  100,      1,              DAY_MS,        0),
+    CLIENT(loaders,         HFI_COUNT, 4,        1,              256,           HFI_OR_OFF),
+    CLIENT(near_lag_ms,     HFI_TIME,  1000,     50,             DAY_MS,        0),
     CLIENT(quarantine_ms,   HFI_TIME,  0,        1,              DAY_MS,        0),
     CLIENT(max_lease_ms,    HFI_TIME,  0,        SHORTEST_LEASE, DAY_MS,        0),
     CLIENT(max_value_bytes, HFI_SIZE,  16 * MIB, 0,              0,             0), /* up to 512 MiB */
@@ -80,4 +82,7 @@ const struct hfi_option hfi_fetch_table[HFI_FETCH_OPTIONS] = {
     FETCH(wait_ms,         HFI_TIME, 5000,    1,              LONGEST_MS, HFI_OR_OFF | HFI_OR_FOREVER),
     FETCH(lease_ms,        HFI_TIME, 0,       SHORTEST_LEASE, DAY_MS,     0), /* default: the client's */
     FETCH(max_load_ms,     HFI_TIME, 30000,   1,              DAY_MS,     HFI_OR_FOREVER),
+    FETCH(near_ms,         HFI_TIME, 0,       0,              LONGEST_MS, 0),
+    FETCH(soft_ms,         HFI_TIME, 0,       0,              LONGEST_MS, 0),
+    FETCH(retry_ms,        HFI_TIME, 1000,    1,              DAY_MS,     HFI_OR_OFF),
 };

@@ -137,9 +137,6 @@ HFI_RARE hf_status hfi_tls_options_check(hf_client_options *o, bool tls, hf_erro
 HFI_RARE hf_status hfi_client_options_check(hf_client_options *o, hf_error *error)
 {
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_CLIENT", error);
-    const uint64_t number = (unsigned)o->reserved_numbers[0];
-    if (status == HF_OK)
-        status = check_reserved(&number, sizeof number, "HF_CLIENT", error);
     if (status == HF_OK)
         status = check_reserved_flags(o->reserved_flags, sizeof o->reserved_flags, "HF_CLIENT", error);
     if (status == HF_OK)
@@ -227,7 +224,10 @@ hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, h
 
 hf_status hfi_fetch_options_check(hf_fetch_options *o, int64_t default_lease_ms, hf_error *error)
 {
+    const uint64_t word = o->reserved_word;
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_FETCH", error);
+    if (status == HF_OK)
+        status = check_reserved(&word, sizeof word, "HF_FETCH", error);
     if (status == HF_OK && o->load == NULL)
         status = hfi_fail(error, HF_INVALID, "pass the function that makes the value", "load is NULL");
     if (o->lease_ms == 0)
@@ -236,6 +236,8 @@ hf_status hfi_fetch_options_check(hf_fetch_options *o, int64_t default_lease_ms,
         status = check_table(hfi_fetch_table, HFI_FETCH_OPTIONS, o, error);
     if (status == HF_OK && !(o->early >= 0 && o->early <= 1000))
         status = hfi_fail(error, HF_INVALID, "1.0 is a good value, 0 is off", "early must be 0 .. 1000");
+    if (status == HF_OK && !(o->jitter >= 0 && o->jitter <= 0.9))
+        status = hfi_fail(error, HF_INVALID, "0.1 is a good value, 0 is off", "jitter must be 0 .. 0.9");
     if (status == HF_OK && o->when_down != HF_LOAD_LOCALLY && o->when_down != HF_FAIL)
         status = hfi_fail(error, HF_INVALID, "", "when_down must be HF_LOAD_LOCALLY or HF_FAIL");
     return status;

@@ -32,9 +32,9 @@ struct hfi_option {
 };
 
 enum {
-    HFI_CLIENT_OPTIONS = 33, HFI_CLIENT_BOUNDED = 18, /* the first 18 have bounds or a default */
+    HFI_CLIENT_OPTIONS = 35, HFI_CLIENT_BOUNDED = 20, /* the first 20 have bounds or a default */
     HFI_LOCK_OPTIONS = 14,   HFI_LOCK_BOUNDED = 4,
-    HFI_FETCH_OPTIONS = 6
+    HFI_FETCH_OPTIONS = 9
 };
 extern const struct hfi_option hfi_client_table[HFI_CLIENT_OPTIONS];
 extern const struct hfi_option hfi_lock_table[HFI_LOCK_OPTIONS];

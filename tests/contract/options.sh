@@ -33,7 +33,7 @@ import re
 import sys
 
 KINDS = [("int64_t",), ("int64_t",), ("size_t", "uint64_t"), ("int", "hf_event_kind"), ("bool",), ("const char *",)]
-NO_ROW = {"size", "name_size", "key_size", "user", "password"}  # the struct's own; not in a query
+NO_ROW = {"size", "name_size", "key_size", "arg_size", "user", "password"}  # the struct's own; not in a query
 NUMBER = re.compile(r"\d{1,3}(?: \d{3})+|\d+")
 
 
