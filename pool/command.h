@@ -60,6 +60,8 @@ struct hfi_command {
     enum hfi_outcome   outcome;
     struct redisReply *reply;    /* NULL unless ANSWERED. Freed with the command; set it to NULL to take it over */
     int64_t answered_ns;         /* the clock when the reply was parsed */
+    uint64_t run;                /* ANSWERED: of the server that did (hfi_server_run) */
+    uint32_t connection;         /* and on which connection of this lane, the 1st, the 2nd ... */
     int     replicas_missing;    /* ANSWERED, but so many of `replicas_wanted` do not have it, or do not say so in time */
     int     replicas_wanted;
     bool    too_long;            /* UNANSWERED: the reply was above the lane's limit and was discarded */

@@ -76,6 +76,12 @@ static void note_answer_locked(struct hfi_lane *lane, const struct hfi_command *
     lane->answered_ns = now_ns;
 }
 
+static void note_source_locked(const struct hfi_lane *lane, struct hfi_command *command)
+{
+    command->connection = (uint32_t)lane->times_up;
+    command->run = lane->run;
+}
+
 HFI_RARE bool hfi_lane_pass_over_locked(struct hfi_lane *lane, int64_t now_ns)
 {
     if (atomic_load(&lane->state) != HFI_LANE_UP || hfi_list_is_empty(&lane->in_flight)) {
@@ -118,6 +124,7 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
         return true;
     bool unfit = hfi_lane_is_role_check(command) && !hfi_reply_is_master(command->reply);
     command->answered_ns = now_ns;
+    note_source_locked(lane, command);
     hfi_lane_settle_locked(lane, command);
     if (unfit)
         hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, 0, "it is not a primary any more");

@@ -5,12 +5,14 @@
 #define HFI_OWNER_H
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "pool/tls/tls.h"
 #include "pool/uri.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* On it the server tells which keys have changed that a lane asked it to track (CLIENT TRACKING ... REDIRECT). */
 #define HFI_INVALIDATIONS "__redis__:invalidate"
@@ -26,6 +28,12 @@ struct hfi_server {
     int64_t uptime_s; /* -1: unknown */
     bool clock_by_key; /* its scripts may not ask for TIME, and have a key for a clock (clock_by_key.lua) */
 };
+
+/* Tells one run of a server from another, as its run id does, in one word; 0: the server does not tell. */
+static inline uint64_t hfi_server_run(const char *run_id)
+{
+    return run_id[0] != 0 ? hfi_hash(HFI_HASH_BEGIN, run_id, strlen(run_id)) : 0;
+}
 
 /* Calls to the owner of the pool. They come from the listener, or from a waiting thread where marked (*). None may
  * block; each may list and flush commands. */
@@ -45,6 +53,9 @@ struct hfi_pool_ops {
     void (*on_message)(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size);
     /* The server has acknowledged the subscription: the first time, and again after every reconnect. */
     void (*subscribed)(void *self, const char *channel, size_t channel_size);
+    /* (*) hfi_pool_prove: the tracker of this client id, at this run of the server, listens to HFI_INVALIDATIONS, and has heard of
+     * all that the server told it before stamp_ns: the calls of on_message for that are over. */
+    void (*proved)(void *self, int64_t tracker, uint64_t run, int64_t stamp_ns);
     /* Nothing is held, so who the primary is may be learned later. NULL: it never is. */
     bool (*is_idle)(void *self);
     /* hfi_pool_kick was called. */

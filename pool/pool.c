@@ -231,6 +231,11 @@ void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *channel, size_t siz
     hfi_subscribers_unwant(pool->node->subscribers, channel, size);
 }
 
+void hfi_pool_prove(struct hfi_pool *pool)
+{
+    hfi_subscribers_prove(pool->node->subscribers);
+}
+
 int64_t hfi_pool_tracker_id(const struct hfi_pool *pool)
 {
     return hfi_subscribers_tracker_id(pool->node->subscribers);

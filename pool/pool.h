@@ -60,6 +60,9 @@ void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *channel, size_t siz
  * connected, as before that channel is wanted; -1: the server does not tell it. */
 int64_t hfi_pool_tracker_id(const struct hfi_pool *pool);
 
+/* Asks the tracker for a proof that it hears (ops->proved). Without a tracker nothing happens. */
+void hfi_pool_prove(struct hfi_pool *pool);
+
 void hfi_pool_count(struct hfi_pool *pool, struct hfi_pool_counts *counts);
 
 #endif

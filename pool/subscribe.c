@@ -26,6 +26,7 @@
 
 struct ask { /* a command that the server has yet to confirm, in order; channel NULL: a PING */
     struct hfi_channel *channel;
+    int64_t stamp_ns; /* not younger than its sending */
 };
 
 struct hfi_subscribers *hfi_subscribers_new(struct hfi_peer *peer, struct hfi_listener *listener, int count)
@@ -148,7 +149,7 @@ static void lose(struct hfi_subscriber *one, int64_t now_ns, const char *why)
 
 static bool put_ask(struct hfi_subscriber *one, const char *word, struct hfi_channel *channel, int64_t now_ns)
 {
-    struct ask ask = {channel};
+    struct ask ask = {channel, now_ns};
     bool ok = hfi_buffer_append(&one->asks, &ask, sizeof ask);
     if (channel == NULL)
         ok = ok && hfi_buffer_print(&one->out, "*1\r\n$%zu\r\n%s\r\n", strlen(word), word);
@@ -203,6 +204,15 @@ static bool is_word(const struct redisReply *reply, const char *word)
     return reply->str != NULL && reply->len == strlen(word) && memcmp(reply->str, word, reply->len) == 0;
 }
 
+/* What the server told before it saw this PING has been handed up: it came before, on the same connection. */
+static void prove(const struct hfi_subscriber *one, int64_t stamp_ns)
+{
+    const struct hfi_deployment *deployment = one->all->deployment;
+    int64_t id = is_tracker(one) ? atomic_load(&one->client_id) : 0;
+    if (id > 0 && deployment->ops.proved != NULL && hfi_channels_is_live(one->all->channels, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS)))
+        deployment->ops.proved(deployment->self, id, hfi_server_run(one->run_id), stamp_ns);
+}
+
 /* Matches a reply to the oldest command: the server answers in order. False: it does not match. */
 static bool confirm(struct hfi_subscriber *one, const struct redisReply *reply)
 {
@@ -211,8 +221,10 @@ static bool confirm(struct hfi_subscriber *one, const struct redisReply *reply)
         return false;
     memcpy(&ask, hfi_buffer_data(&one->asks), sizeof ask);
     hfi_buffer_eat(&one->asks, sizeof ask);
-    if (ask.channel == NULL)
-        return true; /* PONG, as a status or as a message */
+    if (ask.channel == NULL) { /* PONG, as a status or as a message */
+        prove(one, ask.stamp_ns);
+        return true;
+    }
     if (reply->type == REDIS_REPLY_ERROR) {
         struct hfi_deployment *deployment = one->all->deployment;
         char channel[160], text[200];
@@ -332,10 +344,11 @@ static void maintain_up(struct hfi_subscriber *one, int64_t now_ns, struct hfi_p
     /* A demoted server still answers, but its subscribers are not told of hand-offs. */
     if (wrong == NULL && hfi_peer_has_moved(one->all->peer, one->primaries, one->run_id))
         wrong = "the primary is another one now";
-    if (wrong == NULL && one->expect_ns == HFI_NEVER && now_ns - one->received_ns >= PING_NS &&
-        !put_ask(one, "PING", NULL, now_ns))
-        wrong = "no memory";
+    bool idle = one->expect_ns == HFI_NEVER && now_ns - one->received_ns >= PING_NS;
     if (wrong == NULL && !ask_all(one, now_ns))
+        wrong = "no memory";
+    bool asked = is_tracker(one) && atomic_exchange(&one->all->prove, false); /* behind the subscription, which it proves too */
+    if (wrong == NULL && (idle || asked) && !put_ask(one, "PING", NULL, now_ns))
         wrong = "no memory";
     if (wrong == NULL && !send_out(one))
         wrong = "sending failed";

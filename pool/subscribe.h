@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* subscribe.h - the subscribers: a few connections, any number of channels. They belong to the listener thread, except
- * what is in subscribe_wait.c: _wait, _want, _unwant, _tracker_id. */
+ * what is in subscribe_wait.c: _wait, _want, _unwant, _prove, _tracker_id. */
 #ifndef HFI_SUBSCRIBE_H
 #define HFI_SUBSCRIBE_H
 
@@ -26,6 +26,7 @@ bool hfi_subscribers_wait(struct hfi_subscribers *subscribers, struct hfi_park *
 /* As hfi_pool_subscribe and hfi_pool_unsubscribe, for any thread. */
 bool hfi_subscribers_want(struct hfi_subscribers *subscribers, const char *name, size_t size);
 void hfi_subscribers_unwant(struct hfi_subscribers *subscribers, const char *name, size_t size);
+void hfi_subscribers_prove(struct hfi_subscribers *subscribers); /* as hfi_pool_prove */
 int64_t hfi_subscribers_tracker_id(const struct hfi_subscribers *subscribers); /* as hfi_pool_tracker_id */
 /* The listener: dials all of them anew, because another server is meant now. */
 void hfi_subscribers_give_up(struct hfi_subscribers *subscribers, const char *why);

@@ -44,6 +44,7 @@ struct hfi_subscribers {
     struct hfi_channels *channels;
     int count; /* with the last one, the tracker, which is dialled where HFI_INVALIDATIONS is wanted */
     _Atomic(bool) reading;       /* the role: its owner may touch what is below, and the list */
+    _Atomic(bool) prove;         /* the tracker is to send a PING, whose answer proves what it has heard */
     _Atomic(bool) missed;        /* the listener wanted the role */
     _Atomic(bool) polled_inline; /* a waiting thread polls the sockets beside the listener */
     int wake_fd;                 /* wakes that thread */

@@ -101,6 +101,12 @@ void hfi_subscribers_unwant(struct hfi_subscribers *subscribers, const char *nam
         hfi_listener_kick(subscribers->listener);
 }
 
+void hfi_subscribers_prove(struct hfi_subscribers *subscribers)
+{
+    if (!atomic_exchange(&subscribers->prove, true))
+        hfi_listener_kick(subscribers->listener);
+}
+
 int64_t hfi_subscribers_tracker_id(const struct hfi_subscribers *subscribers)
 {
     return atomic_load(&subscribers->list[subscribers->count - 1].client_id);

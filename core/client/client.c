@@ -18,12 +18,15 @@
 #include "core/lock/observer.h"
 #include "core/lock/perform.h"
 #include "core/fetch/local.h"
+#include "core/fetch/near.h"
+#include "core/fetch/near_read.h"
 #include "core/protocol/options.h"
 #include "core/protocol/scripts.h"
 #include "core/lock/server_time.h"
 #include "core/fetch/shared.h"
 #include "core/lock/table.h"
 #include "core/lock/tick.h"
+#include "core/lock/tracking.h"
 #include "base/perturb.h"
 #include "base/random.h"
 #include "base/thread.h"
@@ -68,14 +71,22 @@ static void kicked(void *self)
     hfi_members_kicked(self);
 }
 
+static void on_message(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size)
+{
+    if (hfi_tracking_is_channel(channel, channel_size))
+        hfi_near_told(self, message, message_size);
+    hfi_inbound_message(self, channel, channel_size, message, message_size);
+}
+
 static const struct hfi_pool_ops ops = {
     .scripts = scripts,
     .handshake_floor = hfi_server_time_handshake_floor,
     .handshake_floored = hfi_server_time_handshake_floored,
     .lane_up = hfi_inbound_lane_up,
     .another_server = renew_all,
-    .on_message = hfi_inbound_message,
+    .on_message = on_message,
     .subscribed = hfi_inbound_subscribed,
+    .proved = hfi_near_proved,
     .is_idle = is_idle,
     .kicked = kicked,
     .in_background = in_background,
@@ -134,6 +145,8 @@ void hfi_client_unref(hf_client *client)
     hfi_table_free(client);
     hfi_members_free(client);
     hfi_local_free(client);
+    hfi_near_free(client);
+    hfi_near_reads_free(client);
     hfi_loss_log_free(&client->loss_log);
     hfi_lock_order_free(client->order);
     hfi_waits_free(client->lock_waits);
@@ -250,7 +263,8 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
         client->samples == NULL || client->floors_asked_ns == NULL || client->free_ns == NULL ||
         (o->key_template != NULL && client->key_template == NULL) ||
         (o->check_order && client->order == NULL) || (o->deadlock_ms > 0 && !hfi_deadlocks_begin(client, o->deadlock_ms * HFI_MS)) ||
-        !hfi_table_open(client) || !hfi_local_open(client)) {
+        !hfi_table_open(client) || !hfi_local_open(client) ||
+        !hfi_near_open(client, o->lanes, o->near_lag_ms) || !hfi_near_reads_open(client)) {
         hfi_client_unref(client);
         return NULL;
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* stats.c - a client's counters and state: hf_client_stats, hf_client_metrics, hf_client_dump. */
 #include "core/context/context.h"
+#include "core/fetch/local.h"
+#include "core/fetch/near.h"
 #include "core/lock/key_events.h"
 #include "core/lock/tracking.h"
 #include "core/lock/lock_order.h"
@@ -35,6 +37,10 @@ static void collect(const hf_client *client, hf_stats *stats)
     stats->maxwait_us = pool.maxwait_us;
     stats->failovers = pool.failovers;
     stats->acks_short = pool.acks_short;
+    struct hfi_local_amount amount;
+    hfi_local_count(client, &amount);
+    stats->near_values = amount.near_values;
+    stats->near_bytes = amount.near_bytes;
 }
 
 void hf_client_stats_sized(const hf_client *client, hf_stats *stats, size_t size)
@@ -77,6 +83,12 @@ static const struct metric {
     COUNTER(hits, "values served from the cache")
     COUNTER(hits_stale, "values served past their time")
     COUNTER(hits_shared, "values shared from another thread's load")
+    COUNTER(hits_near, "values served from this process's memory")
+    COUNTER(near_reads, "values read to be kept near")
+    COUNTER(near_told, "changes of keys that the server told")
+    COUNTER(near_lapses, "values not served from memory because the server's proof was late")
+    GAUGE(near_values, "values kept near")
+    GAUGE(near_bytes, "memory of the values kept near")
     GAUGE(held, "leases out")
     GAUGE(waiting, "calls waiting for a lease or a value")
     GAUGE(at_risk, "leases at risk")

@@ -17,6 +17,7 @@ struct call { /* on the caller's stack; with a cancel on the heap: freed by hfi_
     bool done, abandoned;
     enum hfi_outcome outcome;
     bool too_long;
+    uint32_t connection;
     struct redisReply *reply;
 };
 
@@ -33,6 +34,7 @@ static void called(struct hfi_command *command)
     hfi_mutex_lock(&call->mutex);
     call->outcome = command->outcome;
     call->too_long = command->too_long;
+    call->connection = command->connection;
     call->reply = command->reply;
     command->reply = NULL;
     call->done = true;
@@ -126,9 +128,17 @@ static hf_status explain(hf_client *client, const struct call *call, hf_error *e
 hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hf_cancel *cancel,
                    struct redisReply **reply, hf_error *error)
 {
+    uint32_t connection;
+    return hfi_call_on(client, lane, command, cancel, reply, &connection, error);
+}
+
+hf_status hfi_call_on(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hf_cancel *cancel,
+                      struct redisReply **reply, uint32_t *connection, hf_error *error)
+{
     struct call here, *call = cancel == NULL ? &here : malloc(sizeof *call);
     bool closing = atomic_load(&client->closing), begun = command != NULL && call != NULL && !closing;
     *reply = NULL;
+    *connection = 0;
     if (begun)
         begin(client, lane, command, call);
     else
@@ -143,6 +153,7 @@ hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command 
         return hfi_fail(error, HF_CANCELED, "", "waiting for the server was canceled");
     hf_status status = explain(client, call, error);
     if (status == HF_OK) {
+        *connection = call->connection;
         *reply = call->reply;
         call->reply = NULL;
     }

@@ -19,6 +19,9 @@ void hfi_call_list(hf_client *client, struct hfi_lane *lane, struct hfi_command 
  * fired; an answer that still comes is dropped. */
 hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hf_cancel *cancel,
                    struct redisReply **reply, hf_error *error);
+/* The same; *connection: of the lane, the one on which the answer came (pool/command.h). */
+hf_status hfi_call_on(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hf_cancel *cancel,
+                      struct redisReply **reply, uint32_t *connection, hf_error *error);
 /* The same, but an error reply becomes its status. did_what: as in hfi_reply_fail. */
 hf_status hfi_call_done(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hf_cancel *cancel,
                         const char *did_what, struct redisReply **reply, hf_error *error);

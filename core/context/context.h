@@ -24,6 +24,8 @@
 
 struct hfi_table;
 struct hfi_local_cache;
+struct hfi_near;
+struct hfi_near_reads;
 
 /* For the next lease of a thread whose number maps to it: see cached.h. Not two of them in one cache line. */
 #define HFI_CACHED 64
@@ -135,6 +137,8 @@ struct hf_client {
     struct hfi_loss_log loss_log;
 
     struct hfi_local_cache *local; /* local.c */
+    struct hfi_near *near;        /* near.c */
+    struct hfi_near_reads *near_reads; /* near_read.c */
     _Atomic(int64_t) local_turn;  /* fetch_alone.c: turn of the last load without a lease (freshness.h) */
     _Atomic(int64_t) load_ms;     /* fetch.c: mean time of a load; 0: none yet */
     _Atomic(uint64_t) busy[HFI_BUSY_MARKS]; /* fetch.c, by hash: values that another process was loading a moment ago */

@@ -9,6 +9,7 @@
  */
 #include "core/context/call.h"
 #include "core/fetch/fetch.h"
+#include "core/fetch/near_read.h"
 #include "core/policy/freshness.h"
 #include "core/protocol/options.h"
 #include "core/protocol/wire.h"
@@ -38,22 +39,39 @@ hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source
     case HF_STALE:
         hfi_count(f->client, hits_stale);
         break;
-    case HF_LOADED:
     case HF_NEAR:
+        hfi_count(f->client, hits_near);
+        break;
+    case HF_LOADED:
     case HF_LOCAL:
         break;
     }
     return hfi_value_new(body, source, stored, fresh_ms, value, error);
 }
 
-void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms, bool stored)
+/* near_left_ms: as left_ms, of a value that this call's tracked read has found; -2: it was another one. */
+static bool remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t near_left_ms, int64_t load_ms, bool stored)
 {
     HFI_PERTURB("seen-to-remember");
     int64_t now = hfi_now(f->client->clock);
     int64_t end = left_ms == -2 ? 0 : left_ms < 0 ? HFI_NEVER : now + left_ms * HFI_MS;
-    struct hfi_seen saw = {*body, end, now, load_ms, stored, f->seen.forgets};
-    hfi_local_observe(f->client, f->key, &saw);
+    struct hfi_seen saw = {*body, end, now, load_ms, stored, f->seen.forgets, {0, 0, 0}};
+    if (f->near.epoch != 0 && near_left_ms != -2) /* the end counts from before the read, so it is not late */
+        saw.near = (struct hfi_near_mark){f->near.epoch, f->near.stamp_ns,
+                                          near_left_ms < 0 ? HFI_NEVER : hfi_after_ms(f->near.stamp_ns, near_left_ms)};
+    bool is_near = hfi_local_observe(f->client, f->key, &saw, f->near.changes);
     *body = saw.body;
+    return is_near;
+}
+
+void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms, bool stored)
+{
+    (void)remember(f, body, left_ms, -2, load_ms, stored);
+}
+
+void hfi_fetch_remember_absent(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms)
+{
+    (void)remember(f, body, -2, left_ms, 0, true);
 }
 
 void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms)
@@ -121,19 +139,44 @@ static struct hfi_body *body_of(const struct hfi_fetch *f, struct redisReply **r
     return seen;
 }
 
-static hf_status read(struct hfi_fetch *f, hf_error *error)
+/* A server that does not track it, or refuses the transaction, is read as if nothing was to be near. */
+static hf_status ask_tracked(struct hfi_fetch *f, redisReply **reply, hf_error *error)
+{
+    uint32_t connection;
+    struct hfi_command *command = hfi_wire_near_read(f->key);
+    if (command != NULL)
+        command->patient = f->again;
+    hf_status status = hfi_call_on(f->client, f->lane, command, f->options->cancel, reply, &connection, error);
+    if (status != HF_OK)
+        return status;
+    bool sound = (*reply)->type == REDIS_REPLY_ARRAY && (*reply)->elements == 3;
+    HFI_PERTURB("near-reply-to-keep");
+    if (!hfi_near_end(f->client, f->key, &f->near, connection, sound && (*reply)->element[0]->type == REDIS_REPLY_STATUS))
+        f->near.epoch = 0;
+    if (sound)
+        return HF_OK;
+    freeReplyObject(*reply);
+    return ask_together(f, reply, error);
+}
+
+/* *is_kept: what was found is near now. */
+static hf_status read(struct hfi_fetch *f, bool *is_kept, hf_error *error)
 {
     redisReply *reply;
     int64_t now = f->began_ns;
-    bool with_end = f->seen.end_ns <= now || now - f->seen.asked_ns > END_IS_KNOWN_FOR;
-    hf_status status = with_end ? ask_together(f, &reply, error) : ask(f, read_command(f, false), &reply, error);
+    bool tracked = f->near.epoch != 0;
+    bool with_end = tracked || f->seen.end_ns <= now || now - f->seen.asked_ns > END_IS_KNOWN_FOR;
+    hf_status status = tracked    ? ask_tracked(f, &reply, error)
+                       : with_end ? ask_together(f, &reply, error)
+                                  : ask(f, read_command(f, false), &reply, error);
+    *is_kept = false;
     if (status != HF_OK)
         return status;
-    bool both = with_end && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
-    redisReply **got = both ? &reply->element[0] : &reply;
+    bool both = with_end && reply->type == REDIS_REPLY_ARRAY && reply->elements >= 2;
+    redisReply **got = both ? &reply->element[reply->elements - 2] : &reply;
     if ((*got)->type == REDIS_REPLY_STRING) {
         if (both)
-            f->left_ms = hfi_wire_number(reply, 1, -1);
+            f->left_ms = hfi_wire_number(reply, reply->elements - 1, -1);
         f->found = body_of(f, got);
         status = f->found != NULL ? HF_OK : hfi_fail(error, HF_NOMEM, "", "no memory for a value");
     } else if ((*got)->type == REDIS_REPLY_ERROR) {
@@ -148,8 +191,51 @@ static hf_status read(struct hfi_fetch *f, hf_error *error)
     if (f->left_ms == -2 && f->found == f->seen.body) /* use the end remembered with these bytes */
         f->left_ms = f->seen.end_ns == HFI_NEVER ? -1 : (f->seen.end_ns - now) / HFI_MS;
     else
-        hfi_fetch_remember(f, &f->found, f->left_ms, 0, true);
+        *is_kept = remember(f, &f->found, f->left_ms, f->left_ms, 0, true);
     return status;
+}
+
+/* The reader's value serves a call that began while it was read, unless that took so long that it may be too old. */
+static hf_status take_from_reader(struct hfi_fetch *f, struct hfi_near_read *read, hf_error *error)
+{
+    int64_t lag_ms = hfi_near_lag_ms(f->client), near_ms = f->options->near_ms;
+    hf_status status = hfi_near_read_wait(f->client, read, f->options->cancel, hfi_after_ms(f->began_ns, f->client->command_ms + 500));
+    if (status == HF_CANCELED)
+        return hfi_fail(error, HF_CANCELED, "", "waiting for the server was canceled");
+    f->alone = status != HF_OK || !read->found.is_good ||
+               f->began_ns >= hfi_after_ms(read->found.stamp_ns, near_ms < lag_ms ? near_ms : lag_ms);
+    if (status == HF_OK && f->alone)
+        hfi_body_unref(read->found.body);
+    else if (status == HF_OK)
+        f->found = read->found.body;
+    f->left_ms = read->found.left_ms;
+    return HF_OK;
+}
+
+static hf_status read_for_all(struct hfi_fetch *f, struct hfi_near_read *read_by_all, hf_error *error)
+{
+    bool is_kept;
+    hf_status status = read(f, &is_kept, error);
+    const struct hfi_near_found found = {status == HF_OK && (f->found == NULL || is_kept), f->found, f->left_ms, f->near.stamp_ns};
+    hfi_near_read_end(f->client, read_by_all, &found);
+    return status;
+}
+
+static hf_status read_value(struct hfi_fetch *f, hf_error *error)
+{
+    struct hfi_near_read together;
+    bool is_kept;
+    f->near.epoch = 0;
+    if (f->options->near_ms > 0)
+        hfi_near_begin(f->client, f->key, f->lane, &f->near);
+    if (f->near.epoch != 0 && !f->alone) {
+        if (hfi_near_read_begin(f->client, f->key, &together))
+            return read_for_all(f, &together, error);
+        hf_status status = take_from_reader(f, &together, error);
+        if (status != HF_OK || !f->alone)
+            return status;
+    }
+    return read(f, &is_kept, error);
 }
 
 /* ---- load ---- */
@@ -201,7 +287,7 @@ static HFI_RARE hf_status refresh(struct hfi_fetch *f, bool is_old, hf_value **v
         status = hfi_fetch_fill(f, lease, value, error);
     if (status == HF_OK && *value != NULL)
         return HF_OK;
-    return hfi_fetch_answer(f, f->found, is_old ? HF_STALE : HF_CACHED, true, fresh_ms, value, error);
+    return hfi_fetch_answer(f, f->found, is_old ? HF_STALE : f->is_near ? HF_NEAR : HF_CACHED, true, fresh_ms, value, error);
 }
 
 static hf_status found(struct hfi_fetch *f, hf_value **value, hf_error *error)
@@ -213,7 +299,7 @@ static hf_status found(struct hfi_fetch *f, hf_value **value, hf_error *error)
     int64_t load_ms = hfi_freshness_load_ms(f->seen.load_ms, atomic_load(&f->client->load_ms), o->ttl_ms);
     switch (hfi_freshness(f->left_ms, o->stale_ms, o->early, load_ms, u)) {
     case HFI_FRESH:
-        return hfi_fetch_answer(f, f->found, HF_CACHED, true, fresh_ms, value, error);
+        return hfi_fetch_answer(f, f->found, f->is_near ? HF_NEAR : HF_CACHED, true, fresh_ms, value, error);
     case HFI_NEARLY_OLD:
         return refresh(f, false, value, error);
     case HFI_OLD:
@@ -261,7 +347,7 @@ static hf_status attempt(struct hfi_fetch *f, hf_value **value, hf_error *error)
     f->began_ns = hfi_now(f->client->clock);
     f->left_ms = -2;
     unsigned cuts = hfi_lane_cuts(f->lane);
-    hf_status status = read(f, error);
+    hf_status status = read_value(f, error);
     if (status == HF_OK && f->found != NULL)
         return found(f, value, error);
     if (status == HF_OK)
@@ -290,6 +376,32 @@ static hf_status fetch(struct hfi_fetch *f, hf_value **value, hf_error *error)
     return status;
 }
 
+static bool look_near(struct hfi_fetch *f)
+{
+    f->began_ns = f->since_ns;
+    hfi_near_look(f->client, f->key, f->options->near_ms, f->began_ns, &f->seen);
+    f->found = f->seen.body;
+    f->seen.body = NULL;
+    f->is_near = f->found != NULL;
+    return f->is_near;
+}
+
+/* What a GET would have found: it may be nearly old, or old, and then one of all callers loads it anew. */
+static hf_status give_near(struct hfi_fetch *f, hf_value **value, hf_error *error)
+{
+    int64_t end_ns = f->seen.near.end_ns;
+    hf_status status;
+    f->left_ms = end_ns == HFI_NEVER ? -1 : (end_ns - f->began_ns) / HFI_MS;
+    if (f->found->absent)
+        status = hfi_fetch_answer(f, f->found, HF_NEAR, true, f->left_ms, value, error);
+    else
+        status = found(f, value, error);
+    hfi_body_unref(f->found);
+    if (f->lock != NULL)
+        hfi_table_unref(f->lock);
+    return status;
+}
+
 static hf_status fetch_key(hf_client *client, const struct hfi_name *key, const hf_fetch_options *o, hf_value **value,
                            hf_error *error)
 {
@@ -298,11 +410,13 @@ static hf_status fetch_key(hf_client *client, const struct hfi_name *key, const 
     if (hfi_loader_is_at(client, key))
         return hfi_fail(error, HF_DEADLOCK, "a loader may fetch other keys only", "the loader of %s fetches that same key",
                         hfi_quote(quoted, sizeof quoted, key->text, key->size));
+    f.since_ns = hfi_now(client->clock);
+    if (o->near_ms > 0 && look_near(&f))
+        return give_near(&f, value, error);
     hf_status status = hfi_fetch_key_check(client->key_template, key->text, key->size, error);
     if (status != HF_OK)
         return status;
     f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, key->hash);
-    f.since_ns = hfi_now(client->clock);
     status = fetch(&f, value, error);
     hfi_body_unref(f.found);
     hfi_body_unref(f.seen.body);
@@ -351,6 +465,7 @@ HFI_RARE hf_status hf_fetch_forget(hf_client *client, const char *text, hf_error
         status = hfi_keys_make(client->key_template, &key, &keys, error);
     if (status == HF_OK) {
         struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, key.hash);
+        hfi_local_changed(client, &key);
         status = hfi_call_done(client, lane, hfi_wire_forget(&keys), NULL, "cannot forget the value", &reply, error);
         hfi_local_forget(client, &key); /* only now: a value read from here on was there after the forget */
     }

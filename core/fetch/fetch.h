@@ -5,7 +5,7 @@
 #define HFI_FETCH_H
 
 #include "core/fetch/loading.h"
-#include "core/fetch/local.h"
+#include "core/fetch/near.h"
 #include "core/lock/lock.h"
 
 struct hfi_fetch { /* on the caller's stack */
@@ -21,7 +21,10 @@ struct hfi_fetch { /* on the caller's stack */
     int cuts;                /* attempts during which the connection ended for another reason than silence */
     int64_t alone_until_ns;  /* without the server: how long to wait for another thread's load, or a turn */
     struct hfi_seen seen;
-    struct hfi_body *found;  /* what Redis has: a reference; NULL: nothing */
+    struct hfi_body *found;  /* what Redis has, or memory: a reference; NULL: nothing */
+    bool is_near;            /* it is from memory */
+    bool alone;              /* what another thread had read was not to be used: this one reads for itself */
+    struct hfi_near_reading near; /* of the last read; epoch 0: what it brings may not be near */
     bool refused;            /* the server answered UNAVAILABLE: it is there, but refuses writes */
     int64_t left_ms;         /* until the key of `found` ends; -1: never, -2: not known */
 };
@@ -32,6 +35,8 @@ hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source
 /* Remembers *body as the value last seen; left_ms as above, load_ms 0: not known. If the remembered body has the same
  * bytes, it replaces *body (local.h). */
 void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms, bool stored);
+/* Remembers that there is none, near if f->near says that it may be; left_ms: until that is asked again. */
+void hfi_fetch_remember_absent(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms);
 /* Remembers what this caller has loaded, unless its ttl forbids to keep it. left_ms -1: it was not stored. */
 void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms);
 /* Runs the caller's loader once; lease NULL: without a lease. Returns as hfi_loading_run does. */

@@ -102,8 +102,10 @@ static hf_status explain(struct hfi_fetch *f, const struct hfi_waiter *waiter, h
 
 static hf_status give_share(struct hfi_fetch *f, struct share *share, hf_value **value, hf_error *error)
 {
-    if (share->stored) /* else the thread that loaded it decides whether to remember it */
-        hfi_fetch_remember(f, &share->body, share->body->absent ? -2 : share->left_ms, 0, true);
+    if (share->stored && share->body->absent) /* else the thread that loaded it decides whether to remember it */
+        hfi_fetch_remember_absent(f, &share->body, share->left_ms);
+    else if (share->stored)
+        hfi_fetch_remember(f, &share->body, share->left_ms, 0, true);
     hf_status status = hfi_fetch_answer(f, share->body, share->source, share->stored, share->fresh_ms, value, error);
     hfi_body_unref(share->body);
     return status;

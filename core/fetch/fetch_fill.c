@@ -46,6 +46,12 @@ static void forget(struct filler *filler)
     free(filler);
 }
 
+static void changed(const struct hfi_lock *lock)
+{
+    const struct hfi_name key = hfi_name_of(HFI_FETCH, lock->keys.name, lock->keys.name_size);
+    hfi_local_changed(lock->client, &key);
+}
+
 static void filled(struct hfi_command *command)
 {
     struct filler *filler = command->self;
@@ -55,6 +61,7 @@ static void filled(struct hfi_command *command)
     if (command->outcome == HFI_ANSWERED)
         said = hfi_wire_script_reply(command->reply);
     bool known = said.now_us != 0;
+    changed(lock); /* before its loader, or anybody, can have seen it stored */
     HFI_PERTURB("fill-answered");
     int64_t now = hfi_lock_enter(lock);
     hfi_step_init(&step, now, 0);
@@ -120,6 +127,7 @@ static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct 
     hfi_handle_withdraw(lease); /* P3 */
     HFI_PERTURB("withdrawn-to-filled");
     hfi_table_ref(lock);
+    changed(lock);
     HFI_PERTURB("fill-to-list");
     hfi_call_list(f->client, lock->lane, command, filled, filler, now);
     return filler;

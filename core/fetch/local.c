@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* local.c - see local.h. A set and a list by last use, under one mutex that is held for one look-up and comparison. */
+/* local.c - see local.h. Shards by the key's hash, each a set and a list under a mutex that is held for one look-up and
+ * comparison; the budget of bytes is one for all. */
 #include "core/fetch/local.h"
 #include "base/mutex.h"
 #include "base/rare.h"
@@ -8,29 +9,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORGET_PLACES 64
+#define SHARDS   64
+#define STRIPES  1024 /* counters of changes: keys share them, so a change of another key may keep one from being near */
+#define OVERHEAD 160  /* bytes a value: its item, its body's head, its places in set and heap */
 
-struct item {
-    struct hfi_list link; /* in by_use: the least recently used first */
-    struct hfi_seen seen;
-    uint64_t hash;
-    size_t   size;
-    const char *key;
+struct item { /* a struct hfi_seen, packed: there may be many */
+    struct hfi_list link; /* in by_age */
+    const char *key;      /* `bytes`, but of an item that is only looked for */
+    struct hfi_body *body;
+    int64_t  end_ns, asked_ns;
+    struct hfi_near_mark near;
+    int32_t  load_ms;
+    uint16_t size;        /* of the key */
+    bool     stored;
+    bool     visited;     /* asked for since the hand was here last */
     char     bytes[];
+};
+_Static_assert(HF_KEY_MAX <= UINT16_MAX, "a key's size fits");
+
+struct shard {
+    _Alignas(64) struct hfi_mutex mutex;
+    struct hfi_set items;
+    struct hfi_list by_age;  /* the newest first */
+    struct hfi_list *hand;   /* what is looked at next, to make room: an item's link, or the head */
+    uint64_t forgets;        /* calls of hfi_local_forget so far: keys share a counter */
 };
 
 struct hfi_local_cache {
-    struct hfi_mutex mutex;
-    struct hfi_set items;
-    struct hfi_list by_use;
-    int64_t bytes, limit;
-    uint64_t forgets[FORGET_PLACES]; /* calls of hfi_local_forget so far, by the key's hash: keys share a counter */
+    struct shard shards[SHARDS];
+    int64_t limit;
+    _Atomic(int64_t) bytes;
+    _Atomic(uint64_t) near_values, near_bytes;
+    _Atomic(uint64_t) changes[STRIPES];
 };
 
 static unsigned long hash_of(const void *object, unsigned long seed)
 {
+    const struct item *item = object;
     (void)seed;
-    return (unsigned long)((const struct item *)object)->hash;
+    return (unsigned long)hfi_name_of(HFI_FETCH, item->key, item->size).hash;
 }
 
 static bool is_same(const void *a, const void *b)
@@ -41,15 +58,22 @@ static bool is_same(const void *a, const void *b)
 
 bool hfi_local_open(hf_client *client)
 {
-    struct hfi_local_cache *cache = calloc(1, sizeof *cache);
+    struct hfi_local_cache *cache = aligned_alloc(64, sizeof *cache);
     if (cache == NULL)
         return false;
-    if (!hfi_set_open(&cache->items, 64, hash_of, is_same)) {
-        free(cache);
-        return false;
+    memset(cache, 0, sizeof *cache);
+    for (int i = 0; i < SHARDS; i++) {
+        struct shard *shard = &cache->shards[i];
+        if (!hfi_set_open(&shard->items, 8, hash_of, is_same)) {
+            while (i-- > 0)
+                hfi_set_close(&cache->shards[i].items);
+            free(cache);
+            return false;
+        }
+        hfi_mutex_init(&shard->mutex, HFI_RANK_INNER);
+        hfi_list_init(&shard->by_age);
+        shard->hand = &shard->by_age;
     }
-    hfi_mutex_init(&cache->mutex, HFI_RANK_INNER);
-    hfi_list_init(&cache->by_use);
     cache->limit = client->local_bytes == HF_OFF ? 0 : client->local_bytes;
     client->local = cache;
     return true;
@@ -57,15 +81,37 @@ bool hfi_local_open(hf_client *client)
 
 static int64_t weight(const struct item *item)
 {
-    return (int64_t)(sizeof *item + item->size + (item->seen.body != NULL ? item->seen.body->size : 0));
+    return (int64_t)(OVERHEAD + item->size + item->body->size);
 }
 
-static void drop_locked(struct hfi_local_cache *cache, struct item *item)
+/* ---- near or not; mutex held ---- */
+
+static void leave_near_locked(struct hfi_local_cache *cache, struct item *item)
 {
-    cache->bytes -= weight(item);
+    if (item->near.epoch == 0)
+        return;
+    item->near.epoch = 0;
+    (void)atomic_fetch_sub(&cache->near_values, 1);
+    (void)atomic_fetch_sub(&cache->near_bytes, (uint64_t)weight(item));
+}
+
+static void come_near_locked(struct hfi_local_cache *cache, struct item *item, const struct hfi_near_mark *near)
+{
+    leave_near_locked(cache, item);
+    item->near = *near;
+    (void)atomic_fetch_add(&cache->near_values, 1);
+    (void)atomic_fetch_add(&cache->near_bytes, (uint64_t)weight(item));
+}
+
+static void drop_locked(struct hfi_local_cache *cache, struct shard *shard, struct item *item)
+{
+    leave_near_locked(cache, item);
+    (void)atomic_fetch_sub(&cache->bytes, weight(item));
+    if (shard->hand == &item->link)
+        shard->hand = item->link.prev;
     hfi_list_remove(&item->link);
-    hfi_set_remove(&cache->items, item->hash, item);
-    hfi_body_unref(item->seen.body);
+    hfi_set_remove(&shard->items, hash_of(item, 0), item);
+    hfi_body_unref(item->body);
     free(item);
 }
 
@@ -74,58 +120,118 @@ void hfi_local_free(hf_client *client)
     struct hfi_local_cache *cache = client->local;
     if (cache == NULL)
         return;
-    while (!hfi_list_is_empty(&cache->by_use))
-        drop_locked(cache, hfi_container_of(cache->by_use.next, struct item, link));
-    hfi_set_close(&cache->items);
-    hfi_mutex_destroy(&cache->mutex);
+    for (int i = 0; i < SHARDS; i++) {
+        struct shard *shard = &cache->shards[i];
+        while (!hfi_list_is_empty(&shard->by_age))
+            drop_locked(cache, shard, hfi_list_first(&shard->by_age, struct item, link));
+        hfi_set_close(&shard->items);
+        hfi_mutex_destroy(&shard->mutex);
+    }
     free(cache);
     client->local = NULL;
 }
 
-static struct item *find_locked(struct hfi_local_cache *cache, const struct hfi_name *key)
+/* ---- room ---- */
+
+/* From the oldest to the newest, and round again: what was asked for since the hand came by last is spared once. */
+static bool evict_locked(struct hfi_local_cache *cache, struct shard *shard)
 {
-    struct item wanted = {.hash = key->hash, .size = key->size, .key = key->text};
-    return hfi_set_find(&cache->items, key->hash, &wanted);
+    struct hfi_list *at = shard->hand;
+    if (hfi_list_is_empty(&shard->by_age))
+        return false;
+    for (;; at = at->prev) {
+        if (at == &shard->by_age)
+            at = at->prev;
+        struct item *item = hfi_container_of(at, struct item, link);
+        if (!item->visited) {
+            shard->hand = at->prev;
+            drop_locked(cache, shard, item);
+            return true;
+        }
+        item->visited = false;
+    }
+}
+
+/* Begins with the shard that has grown, and goes on to the next when that is empty; one mutex at a time. */
+static void make_room(struct hfi_local_cache *cache, uint64_t first)
+{
+    for (uint64_t i = 0; i < SHARDS && atomic_load(&cache->bytes) > cache->limit; i++) {
+        struct shard *shard = &cache->shards[(first + i) % SHARDS];
+        hfi_mutex_lock(&shard->mutex);
+        while (atomic_load(&cache->bytes) > cache->limit && evict_locked(cache, shard))
+            continue;
+        hfi_mutex_unlock(&shard->mutex);
+    }
+}
+
+/* ---- look and remember ---- */
+
+static struct shard *shard_of(struct hfi_local_cache *cache, const struct hfi_name *key)
+{
+    return &cache->shards[key->hash % SHARDS];
+}
+
+static _Atomic(uint64_t) *changes_of(struct hfi_local_cache *cache, const struct hfi_name *key)
+{
+    return &cache->changes[key->hash / SHARDS % STRIPES];
+}
+
+static struct item *find_locked(struct shard *shard, const struct hfi_name *key)
+{
+    HFI_ASSERT_HELD(&shard->mutex);
+    struct item wanted;
+    wanted.size = (uint16_t)key->size;
+    wanted.key = key->text;
+    return hfi_set_find(&shard->items, key->hash, &wanted);
 }
 
 void hfi_local_look(hf_client *client, const struct hfi_name *key, struct hfi_seen *seen)
 {
     struct hfi_local_cache *cache = client->local;
+    struct shard *shard = shard_of(cache, key);
     *seen = (struct hfi_seen){0};
     if (cache->limit == 0)
         return;
-    hfi_mutex_lock(&cache->mutex);
-    struct item *item = find_locked(cache, key);
+    hfi_mutex_lock(&shard->mutex);
+    struct item *item = find_locked(shard, key);
     if (item != NULL) {
-        *seen = item->seen;
+        *seen = (struct hfi_seen){item->body, item->end_ns, item->asked_ns, item->load_ms, item->stored, 0, item->near};
         hfi_body_ref(seen->body);
-        hfi_list_remove(&item->link);
-        hfi_list_append(&cache->by_use, &item->link);
+        item->visited = true;
     }
-    seen->forgets = cache->forgets[key->hash % FORGET_PLACES];
-    hfi_mutex_unlock(&cache->mutex);
+    seen->forgets = shard->forgets;
+    hfi_mutex_unlock(&shard->mutex);
 }
 
-static struct item *add_locked(struct hfi_local_cache *cache, const struct hfi_name *key,
-                               struct hfi_body *body)
+/* The body to remember: with its bytes in one block, for a reply's are in several. Moves the caller's reference to it. */
+static void make_compact(struct hfi_seen *saw)
 {
-    HFI_ASSERT_HELD(&cache->mutex);
+    struct hfi_body *body = saw->body, *compact;
+    if (body->reply == NULL || (compact = hfi_body_copy(body->data, body->size)) == NULL)
+        return;
+    saw->body = compact;
+    hfi_body_unref(body);
+}
+
+static struct item *add_locked(struct hfi_local_cache *cache, struct shard *shard, const struct hfi_name *key, struct hfi_seen *saw)
+{
+    HFI_ASSERT_HELD(&shard->mutex);
     struct item *item = calloc(1, sizeof *item + key->size);
     if (item == NULL)
         return NULL;
     memcpy(item->bytes, key->text, key->size);
     item->key = item->bytes;
-    item->size = key->size;
-    item->hash = key->hash;
-    if (!hfi_set_add(&cache->items, item->hash, item)) {
+    item->size = (uint16_t)key->size;
+    if (!hfi_set_add(&shard->items, key->hash, item)) {
         free(item);
         return NULL;
     }
-    hfi_body_ref(body);
-    item->seen.body = body;
+    make_compact(saw);
+    hfi_body_ref(saw->body);
+    item->body = saw->body;
     hfi_list_init(&item->link);
-    hfi_list_append(&cache->by_use, &item->link);
-    cache->bytes += weight(item);
+    hfi_list_prepend(&shard->by_age, &item->link);
+    (void)atomic_fetch_add(&cache->bytes, weight(item));
     return item;
 }
 
@@ -134,55 +240,102 @@ static bool is_same_body(const struct hfi_body *a, const struct hfi_body *b)
     return a->absent == b->absent && a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
 }
 
-HFI_RARE void hfi_local_observe(hf_client *client, const struct hfi_name *key, struct hfi_seen *saw)
+static void replace_locked(struct hfi_local_cache *cache, struct item *item, struct hfi_seen *saw)
+{
+    struct hfi_body *old = item->body;
+    if (is_same_body(old, saw->body)) {
+        hfi_body_ref(old);
+        hfi_body_unref(saw->body);
+        saw->body = old;
+        return;
+    }
+    leave_near_locked(cache, item);
+    make_compact(saw);
+    (void)atomic_fetch_add(&cache->bytes, (int64_t)saw->body->size - (int64_t)old->size);
+    hfi_body_ref(saw->body);
+    item->body = saw->body;
+    item->end_ns = 0; /* the known end was the old value's */
+    hfi_body_unref(old);
+}
+
+/* NULL: it is not remembered. */
+static struct item *place_locked(struct hfi_local_cache *cache, struct shard *shard, const struct hfi_name *key, struct hfi_seen *saw)
+{
+    struct item *item = find_locked(shard, key);
+    if (shard->forgets != saw->forgets)
+        return NULL;
+    if ((int64_t)(saw->body->size + key->size + OVERHEAD) > cache->limit / 4) {
+        if (item != NULL)
+            drop_locked(cache, shard, item); /* the remembered value is no longer the last one seen */
+        return NULL;
+    }
+    if (item == NULL)
+        return add_locked(cache, shard, key, saw);
+    if (item->body != saw->body)
+        replace_locked(cache, item, saw);
+    return item;
+}
+
+HFI_RARE bool hfi_local_observe(hf_client *client, const struct hfi_name *key, struct hfi_seen *saw, uint64_t changes)
 {
     struct hfi_local_cache *cache = client->local;
-    struct hfi_body *body = saw->body;
-    hfi_mutex_lock(&cache->mutex);
-    struct item *item = find_locked(cache, key);
-    if (cache->forgets[key->hash % FORGET_PLACES] != saw->forgets) {
-        item = NULL;
-    } else if ((int64_t)(body->size + key->size + sizeof *item) > cache->limit) {
-        if (item != NULL)
-            drop_locked(cache, item); /* the remembered value is no longer the last one seen */
-        item = NULL;
-    } else if (item == NULL) {
-        item = add_locked(cache, key, body);
-    } else if (item->seen.body != body) {
-        struct hfi_body *give_way = body;
-        if (is_same_body(item->seen.body, body)) {
-            saw->body = item->seen.body;
-            hfi_body_ref(saw->body);
-        } else {
-            cache->bytes -= weight(item);
-            give_way = item->seen.body;
-            item->seen.body = body;
-            hfi_body_ref(body);
-            cache->bytes += weight(item);
-            item->seen.end_ns = 0; /* the known end was the old value's */
+    struct shard *shard = shard_of(cache, key);
+    bool is_near = false;
+    hfi_mutex_lock(&shard->mutex);
+    struct item *item = place_locked(cache, shard, key, saw);
+    if (item != NULL) {
+        if (saw->end_ns != 0) {
+            item->end_ns = saw->end_ns;
+            item->asked_ns = saw->asked_ns;
         }
-        hfi_body_unref(give_way);
+        if (saw->load_ms != 0)
+            item->load_ms = saw->load_ms < INT32_MAX ? (int32_t)saw->load_ms : INT32_MAX;
+        item->stored = saw->stored;
+        is_near = saw->near.epoch != 0 && atomic_load(changes_of(cache, key)) == changes;
+        if (is_near)
+            come_near_locked(cache, item, &saw->near);
     }
-    if (item != NULL && saw->end_ns != 0) {
-        item->seen.end_ns = saw->end_ns;
-        item->seen.asked_ns = saw->asked_ns;
-    }
-    if (item != NULL && saw->load_ms != 0)
-        item->seen.load_ms = saw->load_ms;
-    if (item != NULL)
-        item->seen.stored = saw->stored;
-    while (cache->bytes > cache->limit && !hfi_list_is_empty(&cache->by_use))
-        drop_locked(cache, hfi_container_of(cache->by_use.next, struct item, link));
-    hfi_mutex_unlock(&cache->mutex);
+    hfi_mutex_unlock(&shard->mutex);
+    if (atomic_load(&cache->bytes) > cache->limit)
+        make_room(cache, key->hash);
+    return is_near;
 }
 
 void hfi_local_forget(hf_client *client, const struct hfi_name *key)
 {
     struct hfi_local_cache *cache = client->local;
-    hfi_mutex_lock(&cache->mutex);
-    struct item *item = find_locked(cache, key);
+    struct shard *shard = shard_of(cache, key);
+    (void)atomic_fetch_add(changes_of(cache, key), 1);
+    hfi_mutex_lock(&shard->mutex);
+    struct item *item = find_locked(shard, key);
     if (item != NULL)
-        drop_locked(cache, item);
-    cache->forgets[key->hash % FORGET_PLACES]++;
-    hfi_mutex_unlock(&cache->mutex);
+        drop_locked(cache, shard, item);
+    shard->forgets++;
+    hfi_mutex_unlock(&shard->mutex);
+}
+
+/* ---- changes ---- */
+
+uint64_t hfi_local_changes(hf_client *client, const struct hfi_name *key)
+{
+    return atomic_load(changes_of(client->local, key));
+}
+
+/* First the counter: who keeps a value that was read before either sees it, or has kept it when the item is looked for. */
+void hfi_local_changed(hf_client *client, const struct hfi_name *key)
+{
+    struct hfi_local_cache *cache = client->local;
+    struct shard *shard = shard_of(cache, key);
+    (void)atomic_fetch_add(changes_of(cache, key), 1);
+    hfi_mutex_lock(&shard->mutex);
+    struct item *item = find_locked(shard, key);
+    if (item != NULL)
+        leave_near_locked(cache, item);
+    hfi_mutex_unlock(&shard->mutex);
+}
+
+void hfi_local_count(const hf_client *client, struct hfi_local_amount *amount)
+{
+    amount->near_values = atomic_load(&client->local->near_values);
+    amount->near_bytes = atomic_load(&client->local->near_bytes);
 }

@@ -36,6 +36,10 @@ struct hfi_command *hfi_wire_quarantine(int64_t seen, int64_t estimate_us, const
 /* Has the server tell the client of this id, once, when the key changes; answers also with what the key, or the member, is now. */
 struct hfi_command *hfi_wire_track(const struct hfi_keys *keys, int64_t client_id);
 struct hfi_command *hfi_wire_tracked(int64_t client_id, int argc, const char *const *argv, const size_t *sizes); /* by another question */
+/* Has the connection's reads told to that tracker (0: it does that already); answers ROLE, and whom they are told. */
+struct hfi_command *hfi_wire_near_question(int64_t tracker);
+/* A value and its remaining life in ms, with the next change of it told; answers also whether it is, first of all. */
+struct hfi_command *hfi_wire_near_read(const struct hfi_name *key);
 struct hfi_command *hfi_wire_look(const struct hfi_keys *keys);
 struct hfi_command *hfi_wire_waiters(const struct hfi_keys *keys, int most); /* the first ones, with tickets */
 struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex, bool force);

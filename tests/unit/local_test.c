@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* local_test.c - the values that a process saw last: found again, replaced, and limited in number. */
+/* local_test.c - the values that a process saw last: found again, replaced, near or not, and limited in number. */
 #include "core/fetch/local.h"
 
 #include <setjmp.h>
@@ -51,7 +51,7 @@ static void remember_with(hf_client *client, const char *key, const char *value,
 {
     saw.body = hfi_body_copy(value, strlen(value));
     assert_non_null(saw.body);
-    hfi_local_observe(client, named(key), &saw);
+    (void)hfi_local_observe(client, named(key), &saw, 0);
     hfi_body_unref(saw.body);
 }
 
@@ -71,7 +71,7 @@ static void saw(hf_client *client, const char *key, const char *value, int64_t e
 /* "" if nothing is remembered. */
 static const char *look(hf_client *client, const char *key)
 {
-    static char value[64];
+    static char value[64]; /* the beginning is enough */
     struct hfi_seen seen;
     hfi_local_look(client, named(key), &seen);
     (void)snprintf(value, sizeof value, "%s", seen.body == NULL ? "" : seen.body->data);
@@ -100,7 +100,7 @@ static void the_same_bytes_again_are_kept_once(void **state)
     hfi_local_look(*state, named("k"), &seen);
     struct hfi_seen again = {.body = hfi_body_copy("value", 5), .stored = true};
     assert_non_null(again.body);
-    hfi_local_observe(*state, named("k"), &again);
+    (void)hfi_local_observe(*state, named("k"), &again, 0);
     assert_ptr_equal(again.body, seen.body); /* the caller's reference has moved */
     hfi_body_unref(again.body);
     hfi_body_unref(seen.body);
@@ -128,31 +128,141 @@ static void an_empty_value_and_none_are_two_things(void **state)
     saw(*state, "k", "", END, 0);
     struct hfi_seen absent = {.body = hfi_body_absent(), .end_ns = END, .asked_ns = 1, .stored = true};
     assert_non_null(absent.body);
-    hfi_local_observe(*state, named("k"), &absent);
+    (void)hfi_local_observe(*state, named("k"), &absent, 0);
     hfi_body_unref(absent.body);
     hfi_local_look(*state, named("k"), &seen);
     assert_true(seen.body->absent);
     hfi_body_unref(seen.body);
 }
 
-static void the_longest_unused_goes_first(void **state)
+#define SHARDS 64 /* of local.c: what follows happens in one of them */
+
+/* The i-th key of one shard. */
+static const char *of_one_shard(int i)
+{
+    static char key[16];
+    for (int number = 0;; number++) {
+        (void)snprintf(key, sizeof key, "k%d", number);
+        if (named(key)->hash % SHARDS == 7 && i-- == 0)
+            return key;
+    }
+}
+
+static const char *ten_thousand(char letter)
+{
+    static char big[10001];
+    memset(big, letter, 10000);
+    return big;
+}
+
+static void what_nobody_asked_for_goes_first_and_the_oldest_of_that(void **state)
 {
     hf_client *client = *state;
-    char key[16], *big = malloc(10001);
-    assert_non_null(big);
-    memset(big, 'x', 10000);
-    big[10000] = 0;
-    for (int i = 0; i < 9; i++) {
-        (void)snprintf(key, sizeof key, "k%d", i);
-        saw(client, key, big, END, 0);
+    for (int i = 0; i < 9; i++)
+        saw(client, of_one_shard(i), ten_thousand('x'), END, 0);
+    assert_int_equal(look(client, of_one_shard(0))[0], 'x'); /* `saw` has looked before it was there, which is no look at it */
+    assert_int_equal(look(client, of_one_shard(2))[0], 'x');
+    saw(client, of_one_shard(9), ten_thousand('x'), END, 0); /* passes 0 by, takes 1 */
+    saw(client, of_one_shard(10), ten_thousand('x'), END, 0); /* goes on with 2, passes it by, takes 3 */
+    assert_string_equal(look(client, of_one_shard(1)), "");
+    assert_string_equal(look(client, of_one_shard(3)), "");
+    for (int i = 4; i <= 10; i++)
+        assert_int_equal(look(client, of_one_shard(i))[0], 'x');
+    assert_int_equal(look(client, of_one_shard(0))[0], 'x');
+    assert_int_equal(look(client, of_one_shard(2))[0], 'x');
+}
+
+static void all_asked_for_the_hand_goes_round_once_and_takes_one(void **state)
+{
+    hf_client *client = *state;
+    int left = 0;
+    for (int i = 0; i < 9; i++)
+        saw(client, of_one_shard(i), ten_thousand('x'), END, 0);
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(look(client, of_one_shard(i))[0], 'x');
+    saw(client, of_one_shard(9), ten_thousand('x'), END, 0);
+    assert_int_equal(look(client, of_one_shard(0))[0], 'x'); /* the newest was the only one that nobody had asked for */
+    assert_string_equal(look(client, of_one_shard(9)), "");
+    for (int i = 0; i < 10; i++)
+        left += look(client, of_one_shard(i))[0] == 'x';
+    assert_int_equal(left, 9);
+}
+
+static void the_budget_is_one_for_all_shards(void **state)
+{
+    hf_client *client = *state;
+    char key[16];
+    int left = 0;
+    for (int i = 0; i < 1000; i++) {
+        (void)snprintf(key, sizeof key, "n%d", i);
+        saw(client, key, ten_thousand('y'), END, 0);
     }
-    assert_int_equal(look(client, "k0")[0], 'x'); /* used: now the youngest */
-    saw(client, "k9", big, END, 0);
-    saw(client, "k10", big, END, 0);
-    assert_int_equal(look(client, "k0")[0], 'x');
-    assert_string_equal(look(client, "k1"), "");
-    assert_int_equal(look(client, "k10")[0], 'x');
-    free(big);
+    for (int i = 0; i < 1000; i++) {
+        (void)snprintf(key, sizeof key, "n%d", i);
+        left += look(client, key)[0] == 'y';
+    }
+    assert_int_equal(left, 9);
+}
+
+/* ---- near ---- */
+
+static bool read_near(hf_client *client, const char *key, const char *value, uint64_t changes)
+{
+    struct hfi_seen saw = {.body = hfi_body_copy(value, strlen(value)), .stored = true, .forgets = looked(client, key).forgets,
+                           .near = {.epoch = 1, .read_ns = 5, .end_ns = END}};
+    assert_non_null(saw.body);
+    bool is_near = hfi_local_observe(client, named(key), &saw, changes);
+    hfi_body_unref(saw.body);
+    return is_near;
+}
+
+static struct hfi_local_amount amount(const hf_client *client)
+{
+    struct hfi_local_amount amount;
+    hfi_local_count(client, &amount);
+    return amount;
+}
+
+static void a_change_ends_what_is_near_and_what_is_on_its_way(void **state)
+{
+    hf_client *client = *state;
+    uint64_t before = hfi_local_changes(client, named("k"));
+    assert_true(read_near(client, "k", "value", before));
+    assert_int_equal(looked(client, "k").near.epoch, 1);
+    assert_int_equal(amount(client).near_values, 1);
+    assert_true(amount(client).near_bytes > 5);
+    hfi_local_changed(client, named("k"));
+    assert_int_equal(looked(client, "k").near.epoch, 0);
+    assert_string_equal(look(client, "k"), "value"); /* the last seen it still is */
+    assert_int_equal(amount(client).near_values, 0);
+    assert_int_equal(amount(client).near_bytes, 0);
+    assert_false(read_near(client, "k", "value", before)); /* read before the change, kept after it */
+    assert_int_equal(looked(client, "k").near.epoch, 0);
+    assert_true(read_near(client, "k", "value", hfi_local_changes(client, named("k"))));
+    hfi_local_forget(client, named("k"));
+    assert_false(read_near(client, "k", "value", before + 1));
+}
+
+static void other_bytes_end_what_is_near_and_the_same_do_not(void **state)
+{
+    hf_client *client = *state;
+    assert_true(read_near(client, "k", "value", 0));
+    saw(client, "k", "value", END, 0);
+    assert_int_equal(looked(client, "k").near.epoch, 1);
+    saw(client, "k", "other", END, 0);
+    assert_int_equal(looked(client, "k").near.epoch, 0);
+    assert_int_equal(amount(client).near_bytes, 0);
+}
+
+static void what_makes_room_is_near_no_more(void **state)
+{
+    hf_client *client = *state;
+    char key[16];
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(key, sizeof key, "n%d", i);
+        assert_true(read_near(client, key, ten_thousand('z'), 0) || i > 8);
+    }
+    assert_int_equal(amount(client).near_values, 9);
 }
 
 static void a_value_larger_than_the_room_is_not_kept_and_evicts_none(void **state)
@@ -227,7 +337,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_value_takes_the_place_and_has_an_end_of_its_own, open_cache,
                                         close_cache),
         cmocka_unit_test_setup_teardown(an_empty_value_and_none_are_two_things, open_cache, close_cache),
-        cmocka_unit_test_setup_teardown(the_longest_unused_goes_first, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(what_nobody_asked_for_goes_first_and_the_oldest_of_that, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(all_asked_for_the_hand_goes_round_once_and_takes_one, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(the_budget_is_one_for_all_shards, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(a_change_ends_what_is_near_and_what_is_on_its_way, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(other_bytes_end_what_is_near_and_the_same_do_not, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(what_makes_room_is_near_no_more, open_cache, close_cache),
         cmocka_unit_test_setup_teardown(a_value_larger_than_the_room_is_not_kept_and_evicts_none,
                                         open_cache, close_cache),
         cmocka_unit_test_setup_teardown(a_forgotten_value_is_gone, open_cache, close_cache),
