@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lane_maintain.c - the listener's part of a lane: dial, read replies that no thread waits for, deadlines, tear down,
- * close. */
+/* lane_maintain.c - the listener's part of a lane: dial, read replies that no thread waits for, deadlines, tear down, close. */
 #include "base/perturb.h"
 #include "base/poll.h"
 #include "pool/dial.h"

@@ -137,12 +137,11 @@ static void lose(struct hfi_subscriber *one, int64_t now_ns, const char *why)
     struct hfi_deployment *deployment = one->all->deployment;
     hang_up(one);
     hfi_channels_lose(one->all->channels, one->index);
-    one->dial_due_ns = hfi_backoff_lost_ns(&one->backoff, &one->all->peer->losses,
-                                           one->served ? HFI_LOST_SERVED : HFI_LOST_UNUSED, now_ns);
+    enum hfi_lost lost = one->served ? HFI_LOST_SERVED : HFI_LOST_UNUSED;
+    one->dial_due_ns = hfi_backoff_lost_ns(&one->backoff, &one->all->peer->losses, lost, now_ns);
     if (deployment->secure != NULL)
         one->dial_due_ns += hfi_backoff_spread_ns(&one->backoff, &one->all->peer->losses, HFI_SPREAD_NS);
-    hfi_log(&deployment->log, HF_LOG_WARNING, "a subscription to %s is lost: %s; dialling again",
-            one->all->peer->name, why);
+    hfi_log(&deployment->log, HF_LOG_WARNING, "a subscription to %s is lost: %s; dialling again", one->all->peer->name, why);
 }
 
 /* ---- sending ---- */
@@ -154,8 +153,7 @@ static bool put_ask(struct hfi_subscriber *one, const char *word, struct hfi_cha
     if (channel == NULL)
         ok = ok && hfi_buffer_print(&one->out, "*1\r\n$%zu\r\n%s\r\n", strlen(word), word);
     else
-        ok = ok &&
-             hfi_buffer_print(&one->out, "*2\r\n$%zu\r\n%s\r\n$%zu\r\n", strlen(word), word, channel->size) &&
+        ok = ok && hfi_buffer_print(&one->out, "*2\r\n$%zu\r\n%s\r\n$%zu\r\n", strlen(word), word, channel->size) &&
              hfi_buffer_append(&one->out, channel->name, channel->size) &&
              hfi_buffer_append(&one->out, "\r\n", 2);
     if (one->expect_ns == HFI_NEVER)
@@ -188,8 +186,7 @@ static bool ask_all(struct hfi_subscriber *one, int64_t now_ns)
 static bool send_out(struct hfi_subscriber *one)
 {
     while (hfi_buffer_size(&one->out) > 0) {
-        ssize_t sent =
-            one->connection.transport->send(&one->connection, hfi_buffer_data(&one->out), hfi_buffer_size(&one->out));
+        ssize_t sent = one->connection.transport->send(&one->connection, hfi_buffer_data(&one->out), hfi_buffer_size(&one->out));
         if (sent < 0)
             return errno == EAGAIN || errno == ENOBUFS;
         hfi_buffer_eat(&one->out, (size_t)sent);
@@ -310,9 +307,8 @@ const char *hfi_subscriber_receive(struct hfi_subscriber *one, int64_t now_ns)
     if (redisReaderFeed(one->parser, in, (size_t)got) != REDIS_OK)
         return "no memory for a message";
     const char *wrong = receive_all(one);
-    one->expect_ns = hfi_buffer_size(&one->asks) == 0
-                         ? HFI_NEVER
-                         : hfi_after_ms(now_ns, one->all->deployment->settings.command_ms);
+    bool owed = hfi_buffer_size(&one->asks) > 0;
+    one->expect_ns = owed ? hfi_after_ms(now_ns, one->all->deployment->settings.command_ms) : HFI_NEVER;
     return wrong;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fetch.h - one call of hf_fetch, shared by its four parts: fetch.c reads and decides, fetch_acquire.c gets the lease
+/* fetch.h - one call of hf_fetch, shared by its parts: fetch_read.c reads, fetch.c decides, fetch_acquire.c gets the lease
  * or the value of another caller's load, fetch_fill.c loads and stores, fetch_alone.c works without the server. */
 #ifndef HFI_FETCH_H
 #define HFI_FETCH_H
@@ -29,14 +29,17 @@ struct hfi_fetch { /* on the caller's stack */
     int64_t left_ms;         /* until the key of `found` ends; -1: never, -2: not known */
 };
 
-/* fetch.c. Counts the source and makes the caller's value: HF_OK or NOMEM. */
-hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms,
-                           hf_value **value, hf_error *error);
+/* fetch_read.c. Fills f->found, NULL if there is nothing, and f->left_ms; or the errors of hf_fetch. */
+hf_status hfi_fetch_read(struct hfi_fetch *f, hf_error *error);
 /* Remembers *body as the value last seen; left_ms as above, load_ms 0: not known. If the remembered body has the same
  * bytes, it replaces *body (local.h). */
 void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms, bool stored);
 /* Remembers that there is none, near if f->near says that it may be; left_ms: until that is asked again. */
 void hfi_fetch_remember_absent(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms);
+
+/* fetch.c. Counts the source and makes the caller's value: HF_OK or NOMEM. */
+hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms,
+                           hf_value **value, hf_error *error);
 /* Remembers what this caller has loaded, unless its ttl forbids to keep it. left_ms -1: it was not stored. */
 void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms);
 /* Runs the caller's loader once; lease NULL: without a lease. Returns as hfi_loading_run does. */
