@@ -11,7 +11,9 @@ struct redisContext;
 struct bench_pages {
     int threads, keys; /* so many different ones */
     size_t size;
+    int64_t near_ms; /* of bench_pages_fetch; 0 at first */
     hf_client *client;
+    char (*names)[48];
     struct redisContext **plain;
 };
 
@@ -19,6 +21,8 @@ struct bench_pages {
 void bench_pages_open(struct bench_pages *pages, const char *url, int port, int threads, int keys,
                       size_t size, bool plainly);
 void bench_pages_close(struct bench_pages *pages);
+
+hf_status bench_pages_load(hf_loading *loading, void *arg); /* a page of pages->size; arg: struct bench_pages */
 
 /* bench_turn functions, arg: struct bench_pages. */
 double bench_pages_fetch(void *arg, double seconds);

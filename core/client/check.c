@@ -2,6 +2,7 @@
 /* check.c - hf_client_check: reports what about this server will cause trouble, and the command that fixes it. */
 #include "core/context/call.h"
 #include "core/context/callback.h"
+#include "core/fetch/near.h"
 #include "core/lock/key_events.h"
 #include "core/lock/tracking.h"
 #include "core/protocol/key.h"
@@ -217,6 +218,14 @@ static void check_events(struct check *check)
          "keyspace events are %s%s", hfi_key_events_text(state), is_replaced ? ": client tracking instead" : "");
 }
 
+static void check_near(struct check *check)
+{
+    bool may = check->client->local_bytes != HF_OFF && !hfi_near_is_refused(check->client) && may_track(check) &&
+               is_granted(check, hfi_wire_words("CLIENT", "GETREDIR", NULL));
+    find(check, HF_LOG_INFO, may ? "" : "it needs local_bytes, Redis 6 or 7.0.9, and the rights that holdfast doctor --acl names for near_ms",
+         "values of hf_fetch can%s be kept near (near_ms)", may ? "" : "not");
+}
+
 /* The end of a key is a date there: a replica that is ahead frees what is held as soon as it is promoted. */
 static void check_clocks(struct check *check, int round)
 {
@@ -425,6 +434,7 @@ hf_status hf_client_check(hf_client *client, hf_finding_fn *visit, void *arg, hf
             check_memory(&check);
             check_persistence(&check);
             check_events(&check);
+            check_near(&check);
             check_rights(&check);
             check_fences(&check);
             check_lock(&check);

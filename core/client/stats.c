@@ -280,6 +280,7 @@ hf_status hf_client_dump(const hf_client *client, FILE *out)
             client->identity.id, hfi_pool_server_name(client->pool), server.version / 10000, server.version / 100 % 100,
             server.version % 100, server.run_id[0] != 0 ? server.run_id : "not told",
             hfi_key_events_text((enum hfi_key_events_state)atomic_load(&client->events_state)), hfi_tracking_text(client));
+    fprintf(out, "values kept near: %s\n", hfi_near_text(client));
     dump_promises(client, out);
     for (size_t m = 0; m < METRICS; m++)
         fprintf(out, "%-20s %12" PRIu64 "  %s\n", metrics[m].field, number_of(&stats, &metrics[m]), metrics[m].help);

@@ -29,7 +29,7 @@ int64_t hfi_near_lag_ms(const hf_client *client);
 void hfi_near_proved(void *self, int64_t tracker, uint64_t run, int64_t stamp_ns);
 void hfi_near_told(hf_client *client, const char *key, size_t size); /* NULL: any key may have changed */
 
-const char *hfi_near_text(const hf_client *client); /* for people: ", ..." or "" */
+const char *hfi_near_text(const hf_client *client); /* for people: whether that goes on */
 bool hfi_near_is_refused(const hf_client *client);  /* for good: nothing is near */
 
 #endif
