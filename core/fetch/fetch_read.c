@@ -121,7 +121,8 @@ static hf_status read(struct hfi_fetch *f, bool *is_kept, hf_error *error)
     redisReply *reply;
     int64_t now = f->began_ns;
     bool tracked = f->near.epoch != 0;
-    bool with_end = tracked || f->seen.end_ns <= now || now - f->seen.asked_ns > END_IS_KNOWN_FOR;
+    bool knows_end = f->seen.body != NULL && !f->seen.body->absent && f->seen.end_ns > now && now - f->seen.asked_ns <= END_IS_KNOWN_FOR;
+    bool with_end = tracked || !knows_end;
     hf_status status = tracked    ? ask_tracked(f, &reply, error)
                        : with_end ? ask_together(f, &reply, error)
                                   : ask(f, read_command(f, false), &reply, error);
@@ -151,44 +152,52 @@ static hf_status read(struct hfi_fetch *f, bool *is_kept, hf_error *error)
     return status;
 }
 
-/* The reader's value serves a call that began while it was read, unless that took so long that it may be too old. */
+/* Another thread's read serves this call if it was listed after the call began; or shortly before it, and nothing has changed
+ * since. HF_OK: done; BUSY: it does not. */
 static hf_status take_from_reader(struct hfi_fetch *f, struct hfi_near_read *read, hf_error *error)
 {
     int64_t lag_ms = hfi_near_lag_ms(f->client), near_ms = f->options->near_ms;
     hf_status status = hfi_near_read_wait(f->client, read, f->options->cancel, hfi_after_ms(f->began_ns, f->client->command_ms + 500));
+    const struct hfi_near_found *found = &read->found;
     if (status == HF_CANCELED)
         return hfi_fail(error, HF_CANCELED, "", "waiting for the server was canceled");
-    f->alone = status != HF_OK || !read->found.is_good ||
-               f->began_ns >= hfi_after_ms(read->found.stamp_ns, near_ms < lag_ms ? near_ms : lag_ms);
-    if (status == HF_OK && f->alone)
-        hfi_body_unref(read->found.body);
-    else if (status == HF_OK)
-        f->found = read->found.body;
-    f->left_ms = read->found.left_ms;
+    if (status != HF_OK || !found->is_read)
+        return HF_BUSY;
+    bool is_new = found->stamp_ns >= f->began_ns;
+    bool is_recent = f->began_ns < hfi_after_ms(found->stamp_ns, near_ms < lag_ms ? near_ms : lag_ms);
+    if (found->body != NULL && !is_new && !(found->is_near && is_recent)) {
+        hfi_body_unref(found->body);
+        return HF_BUSY;
+    }
+    f->found = found->body;
+    f->left_ms = found->left_ms;
     return HF_OK;
 }
 
-static hf_status read_for_all(struct hfi_fetch *f, struct hfi_near_read *read_by_all, hf_error *error)
+static hf_status read_for_all(struct hfi_fetch *f, struct hfi_near_read *together, hf_error *error)
 {
     bool is_kept;
+    hfi_near_begin(f->client, f->key, f->lane, &f->near); /* now: those that have waited for another read take this one for new */
     hf_status status = read(f, &is_kept, error);
-    const struct hfi_near_found found = {status == HF_OK && (f->found == NULL || is_kept), f->found, f->left_ms, f->near.stamp_ns};
-    hfi_near_read_end(f->client, read_by_all, &found);
+    const struct hfi_near_found found = {status == HF_OK, is_kept, f->found, f->left_ms, f->near.stamp_ns};
+    hfi_near_read_end(f->client, together, &found);
     return status;
 }
 
+/* A second read begins after the first is over, so for who has waited for that it is new. */
 hf_status hfi_fetch_read(struct hfi_fetch *f, hf_error *error)
 {
     struct hfi_near_read together;
     bool is_kept;
     f->near.epoch = 0;
-    if (f->options->near_ms > 0)
+    for (int tries = 0; f->options->near_ms > 0 && tries < 2; tries++) {
         hfi_near_begin(f->client, f->key, f->lane, &f->near);
-    if (f->near.epoch != 0 && !f->alone) {
+        if (f->near.epoch == 0)
+            break;
         if (hfi_near_read_begin(f->client, f->key, &together))
             return read_for_all(f, &together, error);
         hf_status status = take_from_reader(f, &together, error);
-        if (status != HF_OK || !f->alone)
+        if (status != HF_BUSY)
             return status;
     }
     return read(f, &is_kept, error);

@@ -17,8 +17,8 @@ struct item { /* a struct hfi_seen, packed: there may be many */
     struct hfi_list link; /* in by_age */
     const char *key;      /* `bytes`, but of an item that is only looked for */
     struct hfi_body *body;
-    int64_t  end_ns, asked_ns;
-    struct hfi_near_mark near;
+    int64_t  end_ns, asked_ns; /* of what is near: its mark's, and no later */
+    uint64_t near_epoch;  /* 0: it is not near */
     int32_t  load_ms;
     uint16_t size;        /* of the key */
     bool     stored;
@@ -88,9 +88,9 @@ static int64_t weight(const struct item *item)
 
 static void leave_near_locked(struct hfi_local_cache *cache, struct item *item)
 {
-    if (item->near.epoch == 0)
+    if (item->near_epoch == 0)
         return;
-    item->near.epoch = 0;
+    item->near_epoch = 0;
     (void)atomic_fetch_sub(&cache->near_values, 1);
     (void)atomic_fetch_sub(&cache->near_bytes, (uint64_t)weight(item));
 }
@@ -98,7 +98,9 @@ static void leave_near_locked(struct hfi_local_cache *cache, struct item *item)
 static void come_near_locked(struct hfi_local_cache *cache, struct item *item, const struct hfi_near_mark *near)
 {
     leave_near_locked(cache, item);
-    item->near = *near;
+    item->near_epoch = near->epoch;
+    item->asked_ns = near->read_ns;
+    item->end_ns = near->end_ns;
     (void)atomic_fetch_add(&cache->near_values, 1);
     (void)atomic_fetch_add(&cache->near_bytes, (uint64_t)weight(item));
 }
@@ -195,7 +197,8 @@ void hfi_local_look(hf_client *client, const struct hfi_name *key, struct hfi_se
     hfi_mutex_lock(&shard->mutex);
     struct item *item = find_locked(shard, key);
     if (item != NULL) {
-        *seen = (struct hfi_seen){item->body, item->end_ns, item->asked_ns, item->load_ms, item->stored, 0, item->near};
+        *seen = (struct hfi_seen){item->body, item->end_ns, item->asked_ns, item->load_ms, item->stored, 0,
+                                  {item->near_epoch, item->asked_ns, item->end_ns}};
         hfi_body_ref(seen->body);
         item->visited = true;
     }
@@ -284,7 +287,7 @@ HFI_RARE bool hfi_local_observe(hf_client *client, const struct hfi_name *key, s
     hfi_mutex_lock(&shard->mutex);
     struct item *item = place_locked(cache, shard, key, saw);
     if (item != NULL) {
-        if (saw->end_ns != 0) {
+        if (saw->end_ns != 0 && item->near_epoch == 0) {
             item->end_ns = saw->end_ns;
             item->asked_ns = saw->asked_ns;
         }

@@ -13,7 +13,8 @@ bool hfi_near_reads_open(hf_client *client); /* false: no memory */
 void hfi_near_reads_free(hf_client *client);
 
 struct hfi_near_found {
-    bool is_good;          /* else nobody but the reader may use it */
+    bool is_read;          /* else the reader has failed */
+    bool is_near;          /* it was kept, so nothing has changed since it was listed */
     struct hfi_body *body; /* a reference; NULL: there is nothing */
     int64_t left_ms;       /* at its arrival, to the key's end; -1: never */
     int64_t stamp_ns;      /* the clock before the read was listed */

@@ -144,7 +144,7 @@ static void each_way_to_change_it_is_told(void **state)
     is_told(f, old, "RENAME other page", "new");
     ask(f, "SET other new");
     is_told(f, old, "COPY other page REPLACE", "new");
-    is_told(f, old, "PEXPIRE page 1", "loaded");
+    is_told(f, old, "PEXPIREAT page 1", "loaded");
 }
 
 static void a_shorter_life_is_told_too(void **state)
