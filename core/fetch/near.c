@@ -2,7 +2,7 @@
 /*
  * near.c - see near.h.
  *
- *   hfi_near_look ----> alarm: every quarter of near_lag_ms, while somebody asks
+ *   hfi_near_look ----> alarm: every half of near_lag_ms, while somebody asks
  *                         |--> hfi_pool_prove: PING to the tracker ----PONG----> hfi_near_proved
  *                         `--> each lane in use: is it armed? is the tracker ours? ---> asked
  *   on_message -------> hfi_near_told: the key is near no more
@@ -208,7 +208,7 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
         refuse(near, "the server tells no CLIENT ID or no run id, or refuses the channel");
     hfi_pool_prove(near->client->pool);
     ask_all(near, tick->now);
-    (void)hfi_watchdog_arm(near->client->watchdog, &near->alarm.timer, tick->now + near->lag_ms * HFI_MS / 4);
+    (void)hfi_watchdog_arm(near->client->watchdog, &near->alarm.timer, tick->now + near->lag_ms * HFI_MS / 2);
 }
 
 static void use(struct hfi_near *near, int64_t now)
