@@ -171,13 +171,14 @@ static hf_status take_from_reader(struct hfi_fetch *f, struct hfi_near_read *rea
     }
     f->found = found->body;
     f->left_ms = found->left_ms;
+    f->near.stamp_ns = found->stamp_ns; /* "there is none" may be near by that */
     return HF_OK;
 }
 
 static hf_status read_for_all(struct hfi_fetch *f, struct hfi_near_read *together, hf_error *error)
 {
     bool is_kept;
-    hfi_near_begin(f->client, f->key, f->lane, &f->near); /* now: those that have waited for another read take this one for new */
+    f->near.stamp_ns = hfi_now(f->client->clock); /* so that those who have waited for another read find this one new */
     hf_status status = read(f, &is_kept, error);
     const struct hfi_near_found found = {status == HF_OK, is_kept, f->found, f->left_ms, f->near.stamp_ns};
     hfi_near_read_end(f->client, together, &found);
@@ -194,7 +195,7 @@ hf_status hfi_fetch_read(struct hfi_fetch *f, hf_error *error)
         hfi_near_begin(f->client, f->key, f->lane, &f->near);
         if (f->near.epoch == 0)
             break;
-        if (hfi_near_read_begin(f->client, f->key, &together))
+        if (hfi_near_read_begin(f->client, f->key, &f->near, &together))
             return read_for_all(f, &together, error);
         hf_status status = take_from_reader(f, &together, error);
         if (status != HF_BUSY)
