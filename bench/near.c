@@ -74,8 +74,8 @@ static void memory(struct bench *bench, const struct bench_server *server)
         hf_error error;
         keys += strlen(pages.names[i]) + 1;
         for (hf_source source = HF_CACHED; source != HF_NEAR; hf_value_free(value)) {
-            bench_must(hf_fetch(client, pages.names[i], HF_FETCH(.load = bench_pages_load, .arg = &pages, .near_ms = NEAR_MS), &value, &error),
-                       &error, "fetch");
+            const hf_fetch_options *options = HF_FETCH(.load = bench_pages_load, .arg = &pages, .near_ms = NEAR_MS);
+            bench_must(hf_fetch(client, pages.names[i], options, &value, &error), &error, "fetch");
             source = value->source;
         }
     }

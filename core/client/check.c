@@ -222,7 +222,7 @@ static void check_near(struct check *check)
 {
     bool may = check->client->local_bytes != HF_OFF && !hfi_near_is_refused(check->client) && may_track(check) &&
                is_granted(check, hfi_wire_words("CLIENT", "GETREDIR", NULL));
-    find(check, HF_LOG_INFO, may ? "" : "it needs local_bytes, Redis 6 or 7.0.9, and the rights that holdfast doctor --acl names for near_ms",
+    find(check, HF_LOG_INFO, may ? "" : "it needs local_bytes, Redis 6 or 7.0.9, and the rights of holdfast doctor --acl for near_ms",
          "values of hf_fetch can%s be kept near (near_ms)", may ? "" : "not");
 }
 
