@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stats.c - a client's counters and state: hf_client_stats, hf_client_metrics, hf_client_dump. */
 #include "core/context/context.h"
+#include "core/fetch/aside.h"
 #include "core/lock/key_events.h"
 #include "core/lock/tracking.h"
 #include "core/lock/lock_order.h"
@@ -35,6 +36,7 @@ static void collect(const hf_client *client, hf_stats *stats)
     stats->maxwait_us = pool.maxwait_us;
     stats->failovers = pool.failovers;
     stats->acks_short = pool.acks_short;
+    stats->loads_queued = hfi_aside_queued(client);
 }
 
 void hf_client_stats_sized(const hf_client *client, hf_stats *stats, size_t size)
@@ -77,6 +79,9 @@ static const struct metric {
     COUNTER(hits, "values served from the cache")
     COUNTER(hits_stale, "values served past their time")
     COUNTER(hits_shared, "values shared from another thread's load")
+    COUNTER(loads_aside, "loaders run by loader threads")
+    COUNTER(loads_refused, "loads for which no loader thread had a place")
+    GAUGE(loads_queued, "loads that wait for a loader thread")
     GAUGE(held, "leases out")
     GAUGE(waiting, "calls waiting for a lease or a value")
     GAUGE(at_risk, "leases at risk")
@@ -272,6 +277,7 @@ hf_status hf_client_dump(const hf_client *client, FILE *out)
     for (size_t m = 0; m < METRICS; m++)
         fprintf(out, "%-20s %12" PRIu64 "  %s\n", metrics[m].field, number_of(&stats, &metrics[m]), metrics[m].help);
     hfi_table_each((hf_client *)(uintptr_t)client, dump_lock, out); /* counts references, changes nothing else */
+    hfi_aside_dump(client, out);
     if (client->order != NULL)
         hfi_lock_order_dump(client->order, out);
     return ferror(out) ? HF_UNAVAILABLE : HF_OK;
