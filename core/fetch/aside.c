@@ -161,6 +161,7 @@ static struct hfi_aside_job *make_locked(struct hfi_aside *aside, const struct h
     job->options.cancel = NULL;
     job->options.where = HF_LOAD_HERE;
     job->left_ms = order->left_ms;
+    job->is_read = order->is_read;
     if (!hfi_set_add(&aside->jobs, job->key.hash, job)) {
         free(job);
         return NULL;

@@ -26,6 +26,7 @@ struct hfi_aside_job {
     struct hfi_body *old;     /* what is to be replaced: a reference; NULL: nothing */
     int64_t left_ms;          /* from posted_ns until the key of `old` ends */
     int64_t posted_ns;
+    bool    is_read;          /* its poster has read that there is none */
 
     /* What came out: set by hfi_aside_run, in its thread. */
     hf_status status;
@@ -57,6 +58,7 @@ struct hfi_aside_order { /* what a call wants */
     const hf_fetch_options *options;
     struct hfi_body *old;
     int64_t left_ms;
+    bool is_read;
 };
 
 /* Runs a job in a loader thread, no mutex held, and sets what came out. If it ends the thread instead of returning, its own

@@ -12,7 +12,8 @@
 
 static hf_status post(struct hfi_fetch *f, enum hfi_load_kind kind, struct hfi_aside_waiter *waiter, hf_error *error)
 {
-    const struct hfi_aside_order order = {f->key, kind, f->options, kind == HFI_REFRESH ? f->found : NULL, f->left_ms};
+    bool is_old = kind == HFI_REFRESH;
+    const struct hfi_aside_order order = {f->key, kind, f->options, is_old ? f->found : NULL, f->left_ms, !is_old && !f->again};
     return hfi_aside_post(f->client, &order, waiter, error);
 }
 
@@ -120,7 +121,7 @@ static void begin(struct hfi_fetch *f, hf_client *client, struct hfi_aside_job *
 {
     int64_t now = hfi_now(client->clock);
     *f = (struct hfi_fetch){.client = client, .key = &job->key, .options = &job->options, .job = job, .left_ms = -2,
-                            .is_read = true, .since_ns = now, .began_ns = now};
+                            .is_read = job->is_read, .since_ns = now, .began_ns = now};
     f->lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, job->key.hash);
     if (job->kind == HFI_LOAD) {
         hfi_aside_begin_seek(client, job);

@@ -109,7 +109,7 @@ static hf_status post(struct bench *b, const char *key, enum hfi_load_kind kind,
     struct hfi_name name = hfi_name_of(HFI_FETCH, key, strlen(key));
     hf_fetch_options options = {.size = sizeof options, .arg = b, .copy_arg = copy, .free_arg = free_copy, .retry_ms = 1000,
                                 .stale_ms = 10, .where = HF_LOAD_ASIDE};
-    const struct hfi_aside_order order = {&name, kind, &options, NULL, 0};
+    const struct hfi_aside_order order = {&name, kind, &options, NULL, 0, false};
     return hfi_aside_post(&b->client, &order, waiter, error);
 }
 
