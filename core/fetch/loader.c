@@ -119,6 +119,8 @@ void hfi_aside_stop(hf_client *client)
     }
     hfi_mutex_unlock(&aside->mutex);
     for (int i = 0; i < aside->queue.loaders; i++) /* who is taken now neither runs a job nor leaves */
-        if (aside->loaders[i].taken)
+        if (aside->loaders[i].taken) {
             (void)pthread_join(aside->loaders[i].thread, NULL);
+            aside->loaders[i].taken = false;
+        }
 }

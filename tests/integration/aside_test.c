@@ -374,6 +374,12 @@ static void a_loader_that_ends_its_thread_has_failed(void **state)
     assert_int_equal(hf_client_close(client, NULL), HF_OK); /* and no call is under way */
 }
 
+static void *close_it(void *arg)
+{
+    (void)hf_client_close(arg, NULL);
+    return NULL;
+}
+
 static void a_close_drops_queued_loads_and_waits_for_the_one_that_runs(void **state)
 {
     struct fixture *f = *state;
@@ -394,7 +400,7 @@ static void a_close_drops_queued_loads_and_waits_for_the_one_that_runs(void **st
     bool is_listed = strstr(text, "aside \"runs\"") != NULL && strstr(text, "aside \"queued\"") != NULL;
     free(text);
     pthread_t closer;
-    assert_int_equal(pthread_create(&closer, NULL, (void *(*)(void *))(void (*)(void))hf_client_close, client), 0);
+    assert_int_equal(pthread_create(&closer, NULL, close_it, client), 0);
     assert_int_equal(hft_fetched(&queued), HF_CLOSED);
     assert_int_equal(hft_fetched(&running), HF_CLOSED);
     HFT_UNTIL_TRUE(atomic_load(&page.unwanted));
@@ -466,6 +472,26 @@ static void without_the_server_a_loader_thread_loads_too(void **state)
     assert_int_equal(source_of(f->a, "page", ASIDE(&errand, .wait_ms = 60000), data), HF_STALE);
     assert_int_equal(hf_fetch(f->a, "other", ASIDE(&errand, .when_down = HF_FAIL, .wait_ms = 60000), &value, &error), HF_UNAVAILABLE);
     assert_int_equal(page.loads, 1);
+    hft_server_restart(f->server);
+}
+
+static void a_load_without_a_lease_is_not_wanted_once_the_client_closes(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "alone", .stay = true};
+    struct errand errand = {&page, NULL};
+    hf_client *client = hft_client(f->server, HF_CLIENT(.command_ms = 200));
+    pthread_t closer;
+    hf_value *value;
+    hft_server_kill(f->server);
+    assert_int_equal(hf_fetch(client, "page", ASIDE(&errand, .wait_ms = HF_OFF), &value, NULL), HF_BUSY);
+    HFT_UNTIL_TRUE(page.inside == 1);
+    bool was_wanted = !atomic_load(&page.unwanted);
+    assert_int_equal(pthread_create(&closer, NULL, close_it, client), 0);
+    HFT_UNTIL_TRUE(atomic_load(&page.unwanted));
+    atomic_store(&page.stay, false);
+    (void)pthread_join(closer, NULL);
+    assert_true(was_wanted);
     hft_server_restart(f->server);
 }
 
@@ -557,6 +583,7 @@ int main(void)
         TEST(a_fork_child_runs_nothing_and_frees_nothing),
         TEST(a_hung_loader_costs_its_thread_and_the_lease_only_max_load_ms),
         TEST(without_the_server_a_loader_thread_loads_too),
+        TEST(a_load_without_a_lease_is_not_wanted_once_the_client_closes),
         TEST(a_load_that_was_overtaken_by_a_forget_is_not_shared),
         TEST(a_ttl_is_shortened_and_the_caller_is_told),
         TEST(wrong_options_are_refused_whatever_the_cache_holds),
