@@ -180,8 +180,8 @@ HFI_RARE hf_status hfi_fetch_reload(struct hfi_fetch *f, hf_value **value, hf_er
     return status;
 }
 
-/* True: a loader thread has the load. A loader's own fetches load where they are, or loader threads could wait for each
- * other in a ring. */
+/* True: a loader thread has the load. A loader's own fetches load where they are, or all loader threads could wait
+ * for one to be free. */
 static bool goes_aside(const struct hfi_fetch *f, hf_load_where least)
 {
     return f->options->where >= least && !hfi_loader_is_running();
