@@ -17,6 +17,8 @@
 #include "core/lock/waits.h"
 #include "core/lock/observer.h"
 #include "core/lock/perform.h"
+#include "core/fetch/aside.h"
+#include "core/fetch/fetch.h"
 #include "core/fetch/local.h"
 #include "core/fetch/near.h"
 #include "core/fetch/near_read.h"
@@ -147,6 +149,7 @@ void hfi_client_unref(hf_client *client)
     hfi_local_free(client);
     hfi_near_free(client);
     hfi_near_reads_free(client);
+    hfi_aside_free(client);
     hfi_loss_log_free(&client->loss_log);
     hfi_lock_order_free(client->order);
     hfi_waits_free(client->lock_waits);
@@ -263,8 +266,8 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
         client->samples == NULL || client->floors_asked_ns == NULL || client->free_ns == NULL ||
         (o->key_template != NULL && client->key_template == NULL) ||
         (o->check_order && client->order == NULL) || (o->deadlock_ms > 0 && !hfi_deadlocks_begin(client, o->deadlock_ms * HFI_MS)) ||
-        !hfi_table_open(client) || !hfi_local_open(client) ||
-        !hfi_near_open(client, o->lanes, o->near_lag_ms) || !hfi_near_reads_open(client)) {
+        !hfi_table_open(client) || !hfi_local_open(client) || !hfi_near_open(client, o->lanes, o->near_lag_ms) ||
+        !hfi_near_reads_open(client) || !hfi_aside_open(client, o->loaders, hfi_fetch_run)) {
         hfi_client_unref(client);
         return NULL;
     }
@@ -312,6 +315,7 @@ static hf_status start(hf_client *client, struct hfi_settings *settings, hf_erro
 static bool stop(hf_client *client)
 {
     bool all = true;
+    hfi_aside_stop(client);
     hfi_observers_stop(client);
     hfi_waits_end(client->lock_waits);
     if (client->pool != NULL)
@@ -413,6 +417,7 @@ static hf_status close_client(hf_client *client, hf_error *error)
     if (atomic_exchange(&client->closing, true))
         return hfi_fail(error, HF_CLOSED, "", "the client is closed already");
     HFI_PERTURB("closing-to-wait");
+    hfi_aside_close(client);
     wait_for_calls(client);
     bool last_time = true;
     hfi_table_each(client, end_lock, &last_time);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stats.c - a client's counters and state: hf_client_stats, hf_client_metrics, hf_client_dump. */
 #include "core/context/context.h"
+#include "core/fetch/aside.h"
 #include "core/fetch/local.h"
 #include "core/fetch/near.h"
 #include "core/lock/key_events.h"
@@ -41,6 +42,7 @@ static void collect(const hf_client *client, hf_stats *stats)
     hfi_local_count(client, &amount);
     stats->near_values = amount.near_values;
     stats->near_bytes = amount.near_bytes;
+    stats->loads_queued = hfi_aside_queued(client);
 }
 
 void hf_client_stats_sized(const hf_client *client, hf_stats *stats, size_t size)
@@ -87,8 +89,11 @@ static const struct metric {
     COUNTER(near_reads, "values read to be kept near")
     COUNTER(near_told, "changes of keys that the server told")
     COUNTER(near_lapses, "values not served from memory because the server's proof was late")
+    COUNTER(loads_aside, "loaders run by loader threads")
+    COUNTER(loads_refused, "loads for which no loader thread had a place")
     GAUGE(near_values, "values kept near")
     GAUGE(near_bytes, "memory of the values kept near")
+    GAUGE(loads_queued, "loads that wait for a loader thread")
     GAUGE(held, "leases out")
     GAUGE(waiting, "calls waiting for a lease or a value")
     GAUGE(at_risk, "leases at risk")
@@ -285,6 +290,7 @@ hf_status hf_client_dump(const hf_client *client, FILE *out)
     for (size_t m = 0; m < METRICS; m++)
         fprintf(out, "%-20s %12" PRIu64 "  %s\n", metrics[m].field, number_of(&stats, &metrics[m]), metrics[m].help);
     hfi_table_each((hf_client *)(uintptr_t)client, dump_lock, out); /* counts references, changes nothing else */
+    hfi_aside_dump(client, out);
     if (client->order != NULL)
         hfi_lock_order_dump(client->order, out);
     return ferror(out) ? HF_UNAVAILABLE : HF_OK;

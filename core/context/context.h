@@ -24,6 +24,7 @@
 
 struct hfi_table;
 struct hfi_local_cache;
+struct hfi_aside;
 struct hfi_near;
 struct hfi_near_reads;
 
@@ -139,8 +140,9 @@ struct hf_client {
     struct hfi_local_cache *local; /* local.c */
     struct hfi_near *near;        /* near.c */
     struct hfi_near_reads *near_reads; /* near_read.c */
+    struct hfi_aside *aside;      /* aside.c; NULL: no loader threads */
     _Atomic(int64_t) local_turn;  /* fetch_alone.c: turn of the last load without a lease (freshness.h) */
-    _Atomic(int64_t) load_ms;     /* fetch.c: mean time of a load; 0: none yet */
+    _Atomic(int64_t) load_ms;     /* load.c: mean time of a load; 0: none yet */
     _Atomic(uint64_t) busy[HFI_BUSY_MARKS]; /* fetch.c, by hash: values that another process was loading a moment ago */
     struct hfi_counters counters;
     struct hfi_histogram waits, holds;

@@ -3,8 +3,8 @@
  * fetch.c - hf_fetch: a cached value, loaded once for the whole fleet.
  *
  *   read ----fresh: one GET, no lock ----------------------------> CACHED
- *     |------old: try the lease without waiting: granted -> load; else STALE
- *     |------missing: acquire the lease: granted -> load; another caller's load came first -> SHARED, CACHED
+ *     |------old: try the lease without waiting: granted -> load; else STALE (by a job of a loader thread, where `where` says so)
+ *     |------missing: acquire the lease: granted -> load; another caller's load came first -> SHARED, CACHED (likewise)
  *     `------no server: the value last seen by this process -> STALE; else one load per process -> LOCAL
  */
 #include "core/context/call.h"
@@ -27,6 +27,8 @@
 hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms,
                         hf_value **value, hf_error *error)
 {
+    if (f->job != NULL) /* no caller's answer yet */
+        return hfi_value_new(body, source, stored, fresh_ms, value, error);
     switch (source) {
     case HF_CACHED:
         hfi_count(f->client, hits);
@@ -47,33 +49,6 @@ hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source
     return hfi_value_new(body, source, stored, fresh_ms, value, error);
 }
 
-void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms)
-{
-    bool kept = loading->body->absent ? f->options->negative_ttl_ms > 0 : loading->ttl_ms != HF_OFF;
-    if (kept)
-        hfi_fetch_remember(f, &loading->body, left_ms < 0 ? -2 : left_ms, loading->took_ms, left_ms >= 0);
-    else
-        hfi_local_forget(f->client, f->key); /* the remembered value is no longer the last one seen */
-}
-
-/* ---- load ---- */
-
-hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading)
-{
-    *loading = (struct hf_loading){.client = f->client,
-                                   .key = f->lock->keys.name,
-                                   .key_size = f->lock->keys.name_size,
-                                   .lease = lease,
-                                   .ttl_ms = f->options->ttl_ms};
-    hf_status status = hfi_loading_run(loading, f->options->load, f->options->arg);
-    hfi_count(f->client, loads);
-    if (status == HF_OK) /* if two threads update the mean at once, one load is not counted: harmless */
-        atomic_store(&f->client->load_ms, hfi_freshness_mean_ms(atomic_load(&f->client->load_ms), loading->took_ms));
-    else
-        hfi_count(f->client, load_failures);
-    return status;
-}
-
 /* ---- hf_fetch ---- */
 
 static bool is_away(hf_status status)
@@ -81,10 +56,15 @@ static bool is_away(hf_status status)
     return status == HF_UNKNOWN || status == HF_UNAVAILABLE;
 }
 
+static _Atomic(uint64_t) *busy_mark(const struct hfi_fetch *f)
+{
+    return &f->client->busy[f->key->hash % HFI_BUSY_MARKS];
+}
+
 /* If another caller is loading, marks the value: no read of this process tries for the lease in the next 10 ms. */
 static hf_status try_for_it(struct hfi_fetch *f, hf_lease **lease, hf_value **value, hf_error *error)
 {
-    _Atomic(uint64_t) *mark = &f->client->busy[f->key->hash % HFI_BUSY_MARKS];
+    _Atomic(uint64_t) *mark = busy_mark(f);
     if (hfi_freshness_is_busy(atomic_load(mark), f->key->hash, f->began_ns))
         return HF_BUSY;
     hf_status status = hfi_fetch_need_lock(f, error);
@@ -95,15 +75,32 @@ static hf_status try_for_it(struct hfi_fetch *f, hf_lease **lease, hf_value **va
     return status;
 }
 
-/* Stale beats failure: the value found is served unless a newer one came. */
-static HFI_RARE hf_status refresh(struct hfi_fetch *f, bool is_old, hf_value **value, hf_error *error)
+HFI_RARE hf_status hfi_fetch_reload(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
     hf_lease *lease = NULL;
-    int64_t fresh_ms = f->left_ms - f->options->stale_ms;
     hf_status status = try_for_it(f, &lease, value, error);
     if (status == HF_OK && lease != NULL)
         status = hfi_fetch_fill(f, lease, value, error);
-    if (status == HF_OK && *value != NULL)
+    return status;
+}
+
+/* True: a loader thread has the load. A loader's own fetches load where they are, or all loader threads could wait
+ * for one to be free. */
+static bool goes_aside(const struct hfi_fetch *f, hf_load_where least)
+{
+    return f->options->where >= least && !hfi_loader_is_running();
+}
+
+/* Stale beats failure: the value found is served unless a newer one came. */
+static HFI_RARE hf_status refresh(struct hfi_fetch *f, bool is_old, hf_value **value, hf_error *error)
+{
+    int64_t fresh_ms = f->left_ms - f->options->stale_ms;
+    hf_status status = HF_BUSY;
+    if (!goes_aside(f, HF_REFRESH_ASIDE))
+        status = hfi_fetch_reload(f, value, error);
+    else if (!hfi_freshness_is_busy(atomic_load(busy_mark(f)), f->key->hash, f->began_ns))
+        status = hfi_fetch_refresh_aside(f, is_old ? f->options->soft_ms : 0, value, error);
+    if (status == HF_OK)
         return HF_OK;
     return hfi_fetch_answer(f, f->found, is_old ? HF_STALE : f->is_near ? HF_NEAR : HF_CACHED, true, fresh_ms, value, error);
 }
@@ -143,6 +140,8 @@ static hf_status miss(struct hfi_fetch *f, hf_lease **lease, hf_value **value, h
 static hf_status without_server(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
     char quoted[160];
+    if (f->seen.body == NULL && goes_aside(f, HF_LOAD_ASIDE))
+        return hfi_fetch_load_aside(f, value, error);
     if (!atomic_load(&f->client->closing))
         return hfi_fetch_alone(f, value, error);
     return hfi_fail(error, HF_CLOSED, "", "the client was closed while %s was fetched",
@@ -165,9 +164,13 @@ static hf_status attempt(struct hfi_fetch *f, hf_value **value, hf_error *error)
     f->began_ns = hfi_now(f->client->clock);
     f->left_ms = -2;
     unsigned cuts = hfi_lane_cuts(f->lane);
-    hf_status status = hfi_fetch_read(f, error);
+    bool is_read = f->is_read;
+    f->is_read = false;
+    hf_status status = is_read ? HF_OK : hfi_fetch_read(f, error);
     if (status == HF_OK && f->found != NULL)
         return found(f, value, error);
+    if (status == HF_OK && goes_aside(f, HF_LOAD_ASIDE))
+        return hfi_fetch_load_aside(f, value, error);
     if (status == HF_OK)
         status = miss(f, &lease, value, error);
     if (status == HF_OK && lease != NULL)
@@ -176,7 +179,7 @@ static hf_status attempt(struct hfi_fetch *f, hf_value **value, hf_error *error)
     return status;
 }
 
-static hf_status fetch(struct hfi_fetch *f, hf_value **value, hf_error *error)
+hf_status hfi_fetch_attempts(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
     char quoted[160];
     hf_status status;
@@ -184,8 +187,8 @@ static hf_status fetch(struct hfi_fetch *f, hf_value **value, hf_error *error)
         hfi_body_unref(f->seen.body);
         hfi_local_look(f->client, f->key, &f->seen);
         status = attempt(f, value, error);
-        f->again = is_away(status);
-    } while (f->again && f->seen.body == NULL && !is_gone(f));
+        f->again = is_away(status) && !f->went_aside;
+    } while (f->again && f->seen.body == NULL && !goes_aside(f, HF_LOAD_ASIDE) && !is_gone(f));
     if (f->again)
         return without_server(f, value, error);
     if (status == HF_CANCELED)
@@ -235,7 +238,7 @@ static hf_status fetch_key(hf_client *client, const struct hfi_name *key, const 
     if (status != HF_OK)
         return status;
     f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, key->hash);
-    status = fetch(&f, value, error);
+    status = hfi_fetch_attempts(&f, value, error);
     hfi_body_unref(f.found);
     hfi_body_unref(f.seen.body);
     if (f.lock != NULL)
@@ -258,6 +261,8 @@ hf_status hf_fetch(hf_client *client, const char *text, const hf_fetch_options *
         status = hfi_fetch_options_check(&options, client->lease_ms, error);
     if (status == HF_OK)
         status = hfi_lease_check(options.lease_ms, client->max_lease_ms, error);
+    if (status == HF_OK)
+        status = hfi_fetch_where_check(&options, client->aside != NULL, error);
     if (status == HF_OK)
         status = hfi_name_take(HFI_FETCH, text, options.key_size, &key, error);
     if (status == HF_OK) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* fetch.h - one call of hf_fetch, shared by its parts: fetch_read.c reads, fetch.c decides, fetch_acquire.c gets the lease
- * or the value of another caller's load, fetch_fill.c loads and stores, fetch_alone.c works without the server. */
+/* fetch.h - one call of hf_fetch, or a job that a loader thread runs for some, shared by its parts: fetch_read.c reads,
+ * fetch.c decides, fetch_acquire.c gets the lease or the value of another caller's load, load.c runs the loader, fetch_fill.c
+ * stores, fetch_alone.c works without the server, fetch_aside.c hands loads to loader threads and runs them there. */
 #ifndef HFI_FETCH_H
 #define HFI_FETCH_H
 
@@ -8,7 +9,9 @@
 #include "core/fetch/near.h"
 #include "core/lock/lock.h"
 
-struct hfi_fetch { /* on the caller's stack */
+struct hfi_aside_job;
+
+struct hfi_fetch { /* on the stack of the caller, or of the loader thread */
     hf_client *client;
     const struct hfi_name *key;
     struct hfi_lane *lane;
@@ -26,6 +29,12 @@ struct hfi_fetch { /* on the caller's stack */
     struct hfi_near_reading near; /* of the last read; epoch 0: what it brings may not be near */
     bool refused;            /* the server answered UNAVAILABLE: it is there, but refuses writes */
     int64_t left_ms;         /* until the key of `found` ends; -1: never, -2: not known */
+    bool is_read;            /* the next attempt need not read: its caller has */
+    bool is_late;            /* what was loaded was thrown away: the lease was lost, or the value forgotten meanwhile */
+    bool went_aside;         /* a loader thread's job was waited for: what it said is the answer */
+    struct hfi_aside_job *job; /* NULL: a caller's own call */
+    bool is_loading;         /* the loader runs, ... */
+    hf_lease *lease;         /* ... under this lease; NULL: without one */
 };
 
 /* fetch_read.c. Fills f->found, NULL if there is nothing, and f->left_ms; or the errors of hf_fetch. */
@@ -39,10 +48,26 @@ void hfi_fetch_remember_absent(struct hfi_fetch *f, struct hfi_body **body, int6
 /* fetch.c. Counts the source and makes the caller's value: HF_OK or NOMEM. */
 hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms,
                            hf_value **value, hf_error *error);
-/* Remembers what this caller has loaded, unless its ttl forbids to keep it. left_ms -1: it was not stored. */
-void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms);
-/* Runs the caller's loader once; lease NULL: without a lease. Returns as hfi_loading_run does. */
+/* Reads and decides, again and again while the server might answer yet. */
+hf_status hfi_fetch_attempts(struct hfi_fetch *f, hf_value **value, hf_error *error);
+/* Loads once more what was found, if the lease is to be had at once. HF_OK and *value, a newer one; BUSY: somebody else
+ * loads; or an error. */
+hf_status hfi_fetch_reload(struct hfi_fetch *f, hf_value **value, hf_error *error);
+
+/* load.c. Runs the loader once; lease NULL: without a lease. Returns as hfi_loading_run does; the ttls are jittered. */
 hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading);
+/* Remembers what was loaded, unless its ttl forbids to keep it. left_ms -1: it was not stored. */
+void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms);
+/* The loader has ended its thread: what hfi_fetch_load's caller would have done, who is gone. */
+void hfi_fetch_abandon(struct hfi_fetch *f, const hf_error *failure);
+
+/* fetch_aside.c. Has the value found loaded once more by a loader thread, and waits at most soft_ms (0: not) for it. HF_OK
+ * and *value; else the value found is the answer. */
+hf_status hfi_fetch_refresh_aside(struct hfi_fetch *f, int64_t soft_ms, hf_value **value, hf_error *error);
+/* Has the value loaded by a loader thread, and waits for it until wait_ms after the call began. */
+hf_status hfi_fetch_load_aside(struct hfi_fetch *f, hf_value **value, hf_error *error);
+/* Runs a job: an hfi_aside_run (aside.h). */
+void hfi_fetch_run(hf_client *client, struct hfi_aside_job *job);
 
 /* fetch_acquire.c. Gets f->lock, and its `shared` for the waiters. Only a fetch that finds nothing fresh needs them. */
 hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error);
@@ -54,6 +79,9 @@ hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf
 
 /* fetch_fill.c. Loads and stores the value under the lease, and releases it. */
 hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value, hf_error *error);
+/* The load has failed: so it has for all waiters of this process, while another one, the next in the queue, tries again.
+ * Releases the lease. */
+void hfi_fetch_fail(struct hfi_fetch *f, hf_lease *lease, const hf_error *failure);
 
 /* fetch_alone.c. For a server that is away, or refuses (f->refused); error says why on entry. */
 hf_status hfi_fetch_alone(struct hfi_fetch *f, hf_value **value, hf_error *error);

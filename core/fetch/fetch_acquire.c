@@ -12,6 +12,8 @@
 hf_status hfi_fetch_begin_wait(struct hfi_fetch *f, hf_error *error)
 {
     hf_client *client = f->client;
+    if (f->job != NULL) /* the calls that wait for the job are counted */
+        return HF_OK;
     if (hfi_counted(client, waiting) >= client->max_waiters)
         return hfi_fail(error, HF_LIMIT, "raise max_waiters, or fetch with fewer threads",
                         "max_waiters (%zu) calls wait already", client->max_waiters);
@@ -21,7 +23,8 @@ hf_status hfi_fetch_begin_wait(struct hfi_fetch *f, hf_error *error)
 
 void hfi_fetch_end_wait(struct hfi_fetch *f)
 {
-    hfi_uncount(f->client, waiting);
+    if (f->job == NULL)
+        hfi_uncount(f->client, waiting);
 }
 
 hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error)

@@ -28,15 +28,15 @@ struct filler { /* freed by the thread that waits for the fill's answer, or by f
 static int64_t kept_ms(const struct hfi_fetch *f, const struct hf_loading *loading)
 {
     if (loading->body->absent)
-        return f->options->negative_ttl_ms > 0 ? f->options->negative_ttl_ms : 0;
+        return loading->absent_ms;
     if (loading->ttl_ms == HF_OFF || loading->body->size > f->client->max_value_bytes)
         return 0;
     return loading->ttl_ms + f->options->stale_ms;
 }
 
-static int64_t fresh_for_ms(const struct hfi_fetch *f, const struct hf_loading *loading)
+static int64_t fresh_for_ms(const struct hf_loading *loading)
 {
-    int64_t ttl_ms = loading->body->absent ? f->options->negative_ttl_ms : loading->ttl_ms;
+    int64_t ttl_ms = loading->body->absent ? loading->absent_ms : loading->ttl_ms;
     return ttl_ms == HF_OFF ? 0 : ttl_ms;
 }
 
@@ -121,7 +121,7 @@ static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct 
     }
     int64_t kept = kept_ms(f, loading);
     *filler = (struct filler){.lock = lock, .lease = lease, .body = loading->body, .kept_ms = kept};
-    filler->ttl_ms = fresh_for_ms(f, loading);
+    filler->ttl_ms = fresh_for_ms(loading);
     hfi_body_ref(filler->body);
     hfi_park_init(&filler->park);
     hfi_handle_withdraw(lease); /* P3 */
@@ -171,20 +171,20 @@ static bool fill(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loadin
     return stored;
 }
 
-/* A failed load fails all waiters of this process; another process, the next in the queue, tries again. If the lease is
- * lost, the waiters stay, for another load. */
-static void fail_waiters(struct hfi_fetch *f, const hf_lease *lease, const struct hf_loading *loading)
+/* If the lease is lost, the waiters stay, for another load. */
+void hfi_fetch_fail(struct hfi_fetch *f, hf_lease *lease, const hf_error *failure)
 {
     struct hfi_lock *lock = f->lock;
     struct hfi_step step;
     int64_t now = hfi_lock_enter(lock);
     hfi_step_init(&step, now, 0);
     if (lock->holder == lease && hf_lease_is_valid(lease)) {
-        lock->shared->failure = loading->failure;
+        lock->shared->failure = *failure;
         hfi_entry_refuse_all(&lock->entry, HF_LOAD_FAILED, &step);
     }
     hfi_lock_perform(lock, &step, NULL);
     hfi_mutex_unlock(lock->mutex);
+    (void)hf_lease_post_release(lease, NULL);
 }
 
 hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value, hf_error *error)
@@ -192,16 +192,16 @@ hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value,
     struct hf_loading loading;
     hf_status status = hfi_fetch_load(f, lease, &loading);
     if (status != HF_OK) {
-        fail_waiters(f, lease, &loading);
-        (void)hf_lease_post_release(lease, NULL);
+        hfi_fetch_fail(f, lease, &loading.failure);
         if (error != NULL)
             *error = loading.failure;
         return status;
     }
     bool refused, stored = fill(f, lease, &loading, &refused);
+    f->is_late = refused;
     if (!refused)
         hfi_fetch_remember_load(f, &loading, stored ? kept_ms(f, &loading) : -1);
-    status = hfi_fetch_answer(f, loading.body, HF_LOADED, stored, fresh_for_ms(f, &loading), value, error);
+    status = hfi_fetch_answer(f, loading.body, HF_LOADED, stored, fresh_for_ms(&loading), value, error);
     hfi_body_unref(loading.body);
     return status;
 }

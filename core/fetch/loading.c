@@ -17,15 +17,45 @@ bool hfi_loader_is_at(const hf_client *client, const struct hfi_name *key)
     return false;
 }
 
+bool hfi_loader_is_running(void)
+{
+    const struct hfi_callback *at = hfi_callback_innermost();
+    while (at != NULL && at->loading == NULL)
+        at = at->outer;
+    return at != NULL;
+}
+
+struct run {
+    struct hf_loading *loading;
+    struct hfi_callback callback;
+    hf_status status;
+};
+
+/* The loader has ended its thread: nobody can use what it made. */
+static void left(void *arg)
+{
+    struct run *run = arg;
+    hfi_callback_end(&run->callback);
+    hfi_body_unref(run->loading->body);
+}
+
+static void call(struct run *run, hf_load_fn *load, void *arg)
+{
+    hfi_callback_begin(&run->callback, run->loading->client, run->loading);
+    pthread_cleanup_push(left, run);
+    run->status = load(run->loading, arg);
+    pthread_cleanup_pop(0);
+    hfi_callback_end(&run->callback);
+}
+
 hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, void *arg)
 {
     char quoted[160];
-    struct hfi_callback callback;
+    struct run run = {.loading = loading};
     const struct hfi_clock *clock = loading->client->clock;
     int64_t start = hfi_now(clock);
-    hfi_callback_begin(&callback, loading->client, loading);
-    hf_status status = load(loading, arg);
-    hfi_callback_end(&callback);
+    call(&run, load, arg);
+    hf_status status = run.status;
     loading->took_ms = (hfi_now(clock) - start) / HFI_MS;
     if (loading->took_ms < 1)
         loading->took_ms = 1;
@@ -59,6 +89,8 @@ hf_lease *hf_loading_lease(const hf_loading *loading)
 
 bool hf_loading_is_wanted(const hf_loading *loading)
 {
+    if (loading->is_aside && atomic_load(&loading->client->closing))
+        return false;
     return loading->lease == NULL || hf_lease_is_valid(loading->lease);
 }
 

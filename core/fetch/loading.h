@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* loading.h - one run of a user's loader, in the thread that called hf_fetch. */
+/* loading.h - one run of a user's loader, in the thread that called hf_fetch or in a loader thread. */
 #ifndef HFI_LOADING_H
 #define HFI_LOADING_H
 
@@ -13,6 +13,8 @@ struct hf_loading {
     size_t      key_size;
     hf_lease   *lease;       /* NULL: a load without a lease */
     int64_t     ttl_ms;      /* HF_OFF: do not store */
+    int64_t     absent_ms;   /* the same, if it says "there is none"; 0: do not store */
+    bool        is_aside;    /* in a loader thread: the client's close does not find its caller waiting */
     bool        answered;    /* set, give or absent was called */
     struct hfi_body *body;   /* NULL: not answered, or no memory for it */
     hf_error    failure;     /* what hf_loading_fail said */
@@ -22,7 +24,8 @@ struct hf_loading {
 /* Runs the loader. HF_OK: loading->body is the caller's to unref; else LOAD_FAILED, NOMEM, INVALID with
  * loading->failure filled. */
 hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, void *arg);
-/* True in a thread that is running a loader of this client for this key. */
+/* True in a thread that is running a loader of this client for this key; a loader of any client. */
 bool hfi_loader_is_at(const hf_client *client, const struct hfi_name *key);
+bool hfi_loader_is_running(void);
 
 #endif

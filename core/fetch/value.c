@@ -82,6 +82,11 @@ hf_status hfi_value_new(struct hfi_body *body, hf_source source, bool stored, in
     return HF_OK;
 }
 
+struct hfi_body *hfi_value_body(const hf_value *value)
+{
+    return ((const struct box *)value)->body;
+}
+
 void hf_value_free(void *value)
 {
     struct box *box = value;

@@ -25,6 +25,7 @@ struct hfi_body *hfi_body_absent(void);
 void hfi_body_ref(struct hfi_body *body);
 void hfi_body_unref(struct hfi_body *body); /* NULL is a no-op */
 
+struct hfi_body *hfi_value_body(const hf_value *value); /* the value's own reference */
 /* Makes a caller's view, with a reference of its own. HF_OK or NOMEM. */
 hf_status hfi_value_new(struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms, hf_value **value,
                         hf_error *error);

@@ -33,6 +33,12 @@ int64_t hfi_freshness_mean_ms(int64_t mean_ms, int64_t took_ms)
     return mean_ms == 0 ? took_ms : mean_ms + (took_ms - mean_ms) / 8;
 }
 
+int64_t hfi_freshness_shortened(int64_t ttl_ms, double jitter, double u)
+{
+    int64_t by_ms = (int64_t)((double)ttl_ms * jitter * u);
+    return ttl_ms - by_ms > 1 ? ttl_ms - by_ms : 1;
+}
+
 int64_t hfi_freshness_local(int64_t last, int64_t now_ns)
 {
     return (last > now_ns ? last : now_ns) + SECOND_NS / HFI_LOCAL_LOADS;

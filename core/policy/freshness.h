@@ -25,6 +25,9 @@ enum hfi_freshness hfi_freshness(int64_t left_ms, int64_t stale_ms, double beta,
 int64_t hfi_freshness_load_ms(int64_t known_ms, int64_t mean_ms, int64_t ttl_ms);
 int64_t hfi_freshness_mean_ms(int64_t mean_ms, int64_t took_ms); /* mean with this load; mean_ms 0: no load so far */
 
+/* ttl_ms shortened by jitter x u of it, u uniform in [0, 1): never longer, and at least 1. */
+int64_t hfi_freshness_shortened(int64_t ttl_ms, double jitter, double u);
+
 /* Limits the loads without a lease of all threads of a client: HFI_LOCAL_LOADS at once, then HFI_LOCAL_LOADS a second.
  * They are limited because no other process shares their results. Returns the turn of this load; `last` is that of the
  * load before, 0 at first. The load begins at hfi_freshness_local_at of its turn, or at once if that is past. */

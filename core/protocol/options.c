@@ -242,3 +242,23 @@ hf_status hfi_fetch_options_check(hf_fetch_options *o, int64_t default_lease_ms,
         status = hfi_fail(error, HF_INVALID, "", "when_down must be HF_LOAD_LOCALLY or HF_FAIL");
     return status;
 }
+
+HFI_RARE hf_status hfi_fetch_where_check(const hf_fetch_options *o, bool has_loaders, hf_error *error)
+{
+    bool is_aside = o->where != HF_LOAD_HERE;
+    if (o->where != HF_LOAD_HERE && o->where != HF_REFRESH_ASIDE && o->where != HF_LOAD_ASIDE)
+        return hfi_fail(error, HF_INVALID, "", "where must be HF_LOAD_HERE, HF_REFRESH_ASIDE or HF_LOAD_ASIDE");
+    if (is_aside && !has_loaders)
+        return hfi_fail(error, HF_INVALID, "open the client with loaders", "where is aside, and loaders of the client is HF_OFF");
+    if (o->arg_size > 0 && o->copy_arg != NULL)
+        return hfi_fail(error, HF_INVALID, "give one of them", "there are both arg_size and copy_arg");
+    if (o->free_arg != NULL && o->copy_arg == NULL)
+        return hfi_fail(error, HF_INVALID, "give copy_arg too: only what that returns is freed by it",
+                        "there is free_arg, but no copy_arg");
+    if (is_aside && o->arg != NULL && o->arg_size == 0 && o->copy_arg == NULL)
+        return hfi_fail(error, HF_INVALID, "give arg_size or copy_arg: arg itself may be gone when a loader thread runs",
+                        "where is aside, and nothing says how to copy arg");
+    if (!is_aside && o->soft_ms > 0)
+        return hfi_fail(error, HF_INVALID, "set where, or leave soft_ms out", "there is soft_ms, but nothing is loaded aside");
+    return HF_OK;
+}

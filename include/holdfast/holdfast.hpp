@@ -237,7 +237,8 @@ public:
         return status;
     }
     /* `load` is anything that can be called with an hf_loading * and returns an hf_status. If it throws, the program
-     * ends: the frames below it are C. */
+     * ends: the frames below it are C. It runs in this thread: a `.where` that is aside is HF_INVALID here, for nothing says
+     * how a loader thread gets a copy; use the call above, with `.load`, `.arg`, `.copy_arg` and `.free_arg`. */
     template <typename Load,
               typename = std::enable_if_t<std::is_invocable_r_v<hf_status, Load &, hf_loading *>>>
     [[nodiscard]] hf_status fetch(const char *key, hf_fetch_options options, Load &&load, value &result,
@@ -246,6 +247,9 @@ public:
         using callable = std::remove_reference_t<Load>;
         /* A void * cannot point to a function, only to an object: the function is called through a pointer object. */
         using object = std::conditional_t<std::is_function_v<callable>, std::decay_t<Load>, callable>;
+        options.arg_size = 0;
+        options.copy_arg = nullptr;
+        options.free_arg = nullptr;
         options.load = [](hf_loading *loading, void *arg) noexcept -> hf_status {
             return (*static_cast<object *>(arg))(loading);
         };

@@ -414,6 +414,25 @@ static hf_status call_fetch_absent(struct hft_place *place)
     return fetch_by(place, load_nothing);
 }
 
+static void *copy_text(void *arg)
+{
+    return strdup(arg);
+}
+
+static hf_status call_fetch_aside(struct hft_place *place)
+{
+    char key[40];
+    hf_value *value;
+    (void)snprintf(key, sizeof key, "page:%s", name_of(place));
+    hf_status status = hf_fetch(place->client, key,
+                                HF_FETCH(.load = load_copy, .arg = key, .copy_arg = copy_text, .free_arg = free, .ttl_ms = 500,
+                                         .lease_ms = 300, .wait_ms = 300, .where = HF_LOAD_ASIDE),
+                                &value, &place->error);
+    if (status == HF_OK)
+        hf_value_free(value);
+    return status;
+}
+
 /* Calls that only read: they cannot fail, so a fault must not break them either. */
 static hf_status call_look(struct hft_place *place)
 {
@@ -503,6 +522,7 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"dispatch", NULL, call_dispatch},
                                                    {"fetch given", NULL, call_fetch_given},
                                                    {"fetch absent", NULL, call_fetch_absent},
+                                                   {"fetch aside", NULL, call_fetch_aside},
                                                    {"fetch", NULL, call_fetch},
                                                    {"forget", NULL, call_forget},
                                                    {.name = NULL}};

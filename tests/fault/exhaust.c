@@ -32,6 +32,7 @@ static bool is_definite(hf_status status)
     case HF_NOMEM:
     case HF_UNAVAILABLE:
     case HF_UNKNOWN:
+    case HF_LOAD_FAILED: /* hf_loading_set had no memory */
         return true;
     default:
         return false;

@@ -27,7 +27,8 @@ static const struct hft_named *const tables[] = {
     hft_call_faults,    hft_clock_faults,   hft_process_faults, hft_thread_faults,  hft_race_faults,
     hft_ending_faults,  hft_fetch_faults,   hft_network_faults, hft_hostile_faults, hft_replica_faults,
     hft_restart_faults, hft_confined_faults, hft_rule_faults,   hft_promise_faults,
-    hft_refusal_faults, hft_vain_faults,    hft_commotion_faults, hft_prefork_faults};
+    hft_refusal_faults, hft_vain_faults,    hft_commotion_faults, hft_prefork_faults,
+    hft_loader_faults};
 
 static const char *running = "";
 

@@ -47,7 +47,8 @@ extern const struct hft_named hft_lease_faults[], hft_wait_faults[], hft_reply_f
     hft_storm_faults[], hft_call_faults[], hft_clock_faults[], hft_process_faults[], hft_thread_faults[],
     hft_race_faults[], hft_ending_faults[], hft_fetch_faults[], hft_network_faults[], hft_hostile_faults[],
     hft_replica_faults[], hft_restart_faults[], hft_confined_faults[], hft_rule_faults[], hft_promise_faults[],
-    hft_refusal_faults[], hft_vain_faults[], hft_commotion_faults[], hft_prefork_faults[];
+    hft_refusal_faults[], hft_vain_faults[], hft_commotion_faults[], hft_prefork_faults[],
+    hft_loader_faults[];
 
 /* Reports, in these words, that the promise is broken; the first twenty reports are printed at once. Any thread may
  * call. */

@@ -103,10 +103,12 @@ static void *fetch_on(void *arg)
         hf_cancel *cancel = hft_die(&me->rng, 2) == 0 ? me->cancel : NULL;
         int at = hft_die(&me->rng, KEYS);
         (void)snprintf(key, sizeof key, "fetched:%d", at);
+        hf_load_where where = (hf_load_where)hft_die(&me->rng, 3);
         hf_status status = hf_fetch(me->client, key,
-                                    HF_FETCH(.load = load, .arg = me, .ttl_ms = 1 + hft_die(&me->rng, 3),
+                                    HF_FETCH(.load = load, .arg = me, .arg_size = sizeof *me, .ttl_ms = 1 + hft_die(&me->rng, 3),
                                              .stale_ms = hft_die(&me->rng, 2), .negative_ttl_ms = 1, .wait_ms = 20000,
-                                             .cancel = cancel),
+                                             .where = where, .soft_ms = where == HF_LOAD_HERE ? 0 : hft_die(&me->rng, 2),
+                                             .retry_ms = 1, .jitter = 0.5, .cancel = cancel),
                                     &value, &error);
         if (status == HF_OK) {
             look_at(me, key, value);
@@ -187,6 +189,6 @@ static void fetch_races(struct hft_run *run)
 }
 
 const struct hft_named hft_fetch_faults[] = {
-    {"fetch-races", "fetches, failing loaders, cancels and forgets at once: each has a true answer", fetch_races, 10000,
+    {"fetch-races", "fetches, loader threads, failing loaders, cancels and forgets at once: each has a true answer", fetch_races, 10000,
      200000, 0},
     {.name = NULL}};

@@ -112,6 +112,10 @@ static void a_value_is_loaded_by_a_lambda_and_outlives_its_client(const char *ur
                            [](hf_loading *loading) { return hf_loading_fail(loading, 5, "no origin"); }, none,
                            &error) == HF_LOAD_FAILED);
         CHECK(!none && error.os_errno == 5);
+        hf_fetch_options aside = hf_fetch_options_default();
+        aside.where = HF_LOAD_ASIDE;
+        aside.arg_size = sizeof load; /* bytes of an object are no copy of it */
+        CHECK(client.fetch("cpp:page", aside, load, none, &error) == HF_INVALID);
     }
     CHECK(value.view() == "from a lambda");
 }

@@ -20,7 +20,7 @@ RULES = ['L%d' % n for n in range(1, 13)] + ['P%d' % n for n in range(12)]
 STEPS = ['subscribe', 'ask', 're-check', 'grant', 'claim', 'confirm', 'give back', 'leave', 'fill']
 STEPS_LEAST = 10
 AREAS = ['dialling', 'embedded', 'uri', 'run', 'operators', 'loops', 'orders', 'elections',
-         'deadlocks', 'sharing', 'semaphores', 'failovers', 'dialects']  # what has promises of its own beside those rules
+         'deadlocks', 'sharing', 'semaphores', 'failovers', 'dialects', 'aside']  # what has promises of its own beside those rules
 
 # What the simulator's oracle and its histories promise, by the names in which a violation speaks.
 ORACLE = '''one-holder fences-rise over-is-over valid-means-key release-is-honest lost-once no-false-loss wait-of-a-message

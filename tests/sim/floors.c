@@ -8,6 +8,7 @@
 #include "watchdog/timers.h"
 #include "watchdog/watchdog.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -238,6 +239,17 @@ size_t hfi_dispatcher_run(struct hfi_dispatcher *dispatcher)
 {
     (void)dispatcher;
     return 0;
+}
+
+int hfi_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg)
+{
+    (void)thread, (void)name, (void)run, (void)arg;
+    return EAGAIN; /* nothing is loaded aside here */
+}
+
+void hfi_thread_leave_behind(pthread_t thread)
+{
+    (void)thread;
 }
 
 bool hfi_thread_shield(void)

@@ -288,6 +288,38 @@ static void a_fetchs_wrong_options_are_named(void **state)
     assert_names(check_fetch((hf_fetch_options){.max_load_ms = -7}, &error), error, "max_load_ms");
 }
 
+static void *copy_arg(void *arg)
+{
+    return arg;
+}
+
+static void free_arg(void *arg)
+{
+    (void)arg;
+}
+
+#define WHERE(has_loaders, ...) hfi_fetch_where_check(&(hf_fetch_options){__VA_ARGS__}, has_loaders, &error)
+
+static void where_to_load_and_what_with_have_to_fit(void **state)
+{
+    (void)state;
+    hf_error error;
+    char arg;
+    assert_int_equal(WHERE(false, .arg = &arg), HF_OK);
+    assert_int_equal(WHERE(true, .arg = &arg, .arg_size = 1), HF_OK); /* not needed, and no harm */
+    assert_int_equal(WHERE(true, .where = HF_REFRESH_ASIDE), HF_OK);
+    assert_int_equal(WHERE(true, .where = HF_LOAD_ASIDE, .arg = &arg, .arg_size = 1, .soft_ms = 5), HF_OK);
+    assert_int_equal(WHERE(true, .where = HF_LOAD_ASIDE, .arg = &arg, .copy_arg = copy_arg), HF_OK);
+    assert_int_equal(WHERE(true, .where = HF_LOAD_ASIDE, .arg = &arg, .copy_arg = copy_arg, .free_arg = free_arg), HF_OK);
+    assert_names(WHERE(true, .where = (hf_load_where)3), error, "where");
+    assert_names(WHERE(false, .where = HF_REFRESH_ASIDE), error, "loaders");
+    assert_names(WHERE(true, .where = HF_REFRESH_ASIDE, .arg = &arg), error, "arg");
+    assert_names(WHERE(true, .where = HF_LOAD_ASIDE, .arg = &arg, .arg_size = 1, .copy_arg = copy_arg), error, "copy_arg");
+    assert_names(WHERE(true, .arg_size = 1, .copy_arg = copy_arg), error, "copy_arg");
+    assert_names(WHERE(true, .arg = &arg, .free_arg = free_arg), error, "free_arg");
+    assert_names(WHERE(true, .soft_ms = 5), error, "soft_ms");
+}
+
 static hf_status parse(hf_client_options *options, const char *name, const char *text, hf_error *error)
 {
     return hfi_client_option_parse(options, name, text, error);
@@ -442,6 +474,7 @@ int main(void)
         cmocka_unit_test(what_has_bounds_or_a_default_stands_where_it_is_checked),
         cmocka_unit_test(a_clients_wrong_options_are_named),
         cmocka_unit_test(a_fetchs_wrong_options_are_named),
+        cmocka_unit_test(where_to_load_and_what_with_have_to_fit),
         cmocka_unit_test(a_uri_sets_what_the_options_leave_open),
         cmocka_unit_test(a_locks_options_can_be_said_by_name),
         cmocka_unit_test(a_number_in_a_uri_is_said_as_it_was_written),
