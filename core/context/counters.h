@@ -10,7 +10,7 @@
 #define HFI_COUNTERS(X)                                                                                        \
     X(acquired_locally) X(busy) X(timeouts) X(canceled) X(lost) X(released) X(renewals) X(renewals_failed)     \
     X(hand_offs_given) X(hand_offs_taken) X(loads) X(load_failures) X(hits) X(hits_stale) X(hits_shared)       \
-    X(waiting) X(at_risk)
+    X(waiting) X(at_risk) X(loads_same)
 
 struct hfi_counters {
 #define X(name) _Atomic(uint64_t) name;

@@ -159,13 +159,19 @@ hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading
                                    .key = f->lock->keys.name,
                                    .key_size = f->lock->keys.name_size,
                                    .lease = lease,
-                                   .ttl_ms = f->options->ttl_ms};
+                                   .ttl_ms = f->options->ttl_ms,
+                                   .old = f->found != NULL ? f->found : f->seen.body,
+                                   .is_there = f->found != NULL};
+    if (loading->old != NULL && loading->old->absent)
+        loading->old = NULL;
     hf_status status = hfi_loading_run(loading, f->options->load, f->options->arg);
     hfi_count(f->client, loads);
     if (status == HF_OK) /* if two threads update the mean at once, one load is not counted: harmless */
         atomic_store(&f->client->load_ms, hfi_freshness_mean_ms(atomic_load(&f->client->load_ms), loading->took_ms));
     else
         hfi_count(f->client, load_failures);
+    if (status == HF_OK && loading->same)
+        hfi_count(f->client, loads_same);
     return status;
 }
 

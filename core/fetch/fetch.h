@@ -34,7 +34,8 @@ hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source
 void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms, bool stored);
 /* Remembers what this caller has loaded, unless its ttl forbids to keep it. left_ms -1: it was not stored. */
 void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms);
-/* Runs the caller's loader once; lease NULL: without a lease. Returns as hfi_loading_run does. */
+/* Runs the caller's loader once; lease NULL: without a lease. Returns as hfi_loading_run does; the caller then calls
+ * hfi_loading_done. */
 hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading);
 
 /* fetch_acquire.c. Gets f->lock, and its `shared` for the waiters. Only a fetch that finds nothing fresh needs them. */

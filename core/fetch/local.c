@@ -186,3 +186,25 @@ void hfi_local_forget(hf_client *client, const struct hfi_name *key)
     cache->forgets[key->hash % FORGET_PLACES]++;
     hfi_mutex_unlock(&cache->mutex);
 }
+
+/* The end was dated when its answer was in, up to command_ms late, and both clocks may err by 1 %. */
+static bool may_be_over(const hf_client *client, const struct hfi_seen *seen, int64_t now)
+{
+    return seen->end_ns != HFI_NEVER && seen->end_ns - (seen->end_ns - seen->asked_ns) / 50 - client->command_ms * HFI_MS <= now;
+}
+
+void hfi_local_forget_over(hf_client *client, bool all)
+{
+    struct hfi_local_cache *cache = client->local;
+    hfi_mutex_lock(&cache->mutex);
+    int64_t now = hfi_now(client->clock);
+    for (struct hfi_list *at = cache->by_use.next, *next; at != &cache->by_use; at = next) {
+        struct item *item = hfi_container_of(at, struct item, link);
+        next = at->next;
+        if (all || may_be_over(client, &item->seen, now))
+            drop_locked(cache, item);
+    }
+    for (int i = 0; i < FORGET_PLACES; i++)
+        cache->forgets[i]++;
+    hfi_mutex_unlock(&cache->mutex);
+}

@@ -25,5 +25,8 @@ void hfi_local_look(hf_client *client, const struct hfi_name *key, struct hfi_se
  * it replaces saw->body, and the caller's reference moves to it. end_ns 0, load_ms 0: keep what is known. */
 void hfi_local_observe(hf_client *client, const struct hfi_name *key, struct hfi_seen *saw);
 void hfi_local_forget(hf_client *client, const struct hfi_name *key);
+/* Forgets the values that may be over at the server or were not stored there, or `all`; and what is read or loaded at this
+ * moment, whatever its key, will not be remembered. */
+void hfi_local_forget_over(hf_client *client, bool all);
 
 #endif

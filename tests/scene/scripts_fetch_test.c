@@ -89,6 +89,45 @@ static void a_fill_that_there_is_none_takes_the_old_value_away(void **state)
     IS("GET K", "-");
 }
 
+static void a_value_that_is_still_good_gets_another_end(void **state)
+{
+    (void)state;
+    (void)tell("SET K A PX 500");
+    (void)tell("SET V apple PX 300");
+    (void)tell("SET M 1 PX 500");
+    wait_in_line("AB");
+    SAYS(fill, FETCH "A same 800 _", "FILLED now | B< F B");
+    IS("GET V", "apple");
+    IS("PTTL V", "800");
+    IS("GET M", "-");
+    IS("GET K", "-");
+    IS("ZRANGE Q 0 -1", "");
+}
+
+static void one_that_is_not_there_any_more_is_missing_and_the_lease_goes_on(void **state)
+{
+    (void)state;
+    (void)tell("SET K A PX 500");
+    wait_in_line("B");
+    SAYS(fill, FETCH "A same 800 _", "MISSING now");
+    IS("GET K", "A");
+    IS("ZRANGE Q 0 -1", "B");
+    SAYS(fill, FETCH "A value 800 apple", "FILLED now | B< F B");
+    (void)tell("SET K B PX 500");
+    SAYS(fill, FETCH "A same 800 _", "REFUSED now"); /* whoever has no lease gives no other end */
+    IS("PTTL V", "800");
+}
+
+static void a_full_server_lets_a_value_go_on(void **state)
+{
+    (void)state;
+    (void)tell("SET K A PX 500");
+    (void)tell("SET V apple PX 300");
+    hft_fill_memory(true);
+    SAYS(fill, FETCH "A same 800 _", "FILLED now");
+    IS("PTTL V", "800");
+}
+
 static void a_fill_of_nothing_hands_the_load_on(void **state)
 {
     (void)state;
@@ -172,6 +211,9 @@ int main(void)
         TEST(data_of_another_type_are_not_loaded),
         TEST(a_fill_stores_frees_and_notifies_the_waiters),
         TEST(a_fill_that_there_is_none_takes_the_old_value_away),
+        TEST(a_value_that_is_still_good_gets_another_end),
+        TEST(one_that_is_not_there_any_more_is_missing_and_the_lease_goes_on),
+        TEST(a_full_server_lets_a_value_go_on),
         TEST(a_fill_of_nothing_hands_the_load_on),
         TEST(a_value_that_cannot_be_stored_hands_the_load_on),
         TEST(a_fill_without_the_lock_stores_nothing),
