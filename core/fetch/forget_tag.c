@@ -51,11 +51,10 @@ HFI_RARE hf_status hf_fetch_forget_tag(hf_client *client, const char *text, size
     if (status != HF_OK)
         return status;
     status = hfi_tag_take(text, &tag, error);
-    bool asks = status == HF_OK;
     while (status == HF_OK && more)
         status = forget_some(client, &tag, &count, &more, error);
-    if (asks) /* the index has dropped what is over; without an answer it is not known what the server has deleted */
-        hfi_local_forget_over(client, status != HF_OK);
+    if (status == HF_OK || status == HF_UNKNOWN) /* not known: it may have been executed, and has told no keys */
+        hfi_local_forget_over(client, status == HF_UNKNOWN);
     if (forgotten != NULL)
         *forgotten = count;
     hfi_client_leave(client);
