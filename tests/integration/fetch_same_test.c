@@ -180,7 +180,7 @@ static void who_is_canceled_gives_the_lease_back_where_the_value_is_gone(void **
     HFT_UNTIL_TRUE(is_old(f));
     assert_int_equal(hf_cancel_open(f->a, &cancel, NULL), HF_OK);
     page.same = page.stay = true;
-    hft_fetch(&loader, f->a, "page", OLD(.arg = &page, .cancel = cancel));
+    hft_fetch(&loader, f->a, "page", OLD(.arg = &page, .cancel = cancel, .lease_ms = 60000));
     HFT_UNTIL_TRUE(page.inside == 1);
     freeReplyObject(hft_server_ask(f->server, "DEL page"));
     freeReplyObject(hft_server_ask(f->server, "CLIENT PAUSE 10000 WRITE")); /* the fill waits */

@@ -256,7 +256,9 @@ static void this_process_keeps_none_of_them_nor_what_the_index_has_dropped(void 
     expect(f, f->a, "over", PAGE(.ttl_ms = 20), HF_LOADED, "old");
     expect(f, f->a, "other", HF_FETCH(.load = hft_load, .arg = &other, .ttl_ms = 60000), HF_LOADED, "other");
     HFT_UNTIL_TRUE(!exists(f, "over"));
-    assert_int_equal(purge(f, f->a, "x"), 1);
+    expect(f, f->b, "another", PAGE(.ttl_ms = 60000), HF_LOADED, "old"); /* drops "over" from the index */
+    assert_int_equal(hft_server_ask_integer(f->server, "ZCARD hf:tag:{x}"), 2);
+    assert_int_equal(purge(f, f->a, "x"), 2);
     hft_server_kill(f->server);
     expect(f, f->a, "other", DOWN(newer), HF_STALE, "other");
     expect(f, f->a, "page", DOWN(newer), HF_LOCAL, "new");
