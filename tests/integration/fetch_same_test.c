@@ -198,6 +198,18 @@ static void who_is_canceled_gives_the_lease_back_where_the_value_is_gone(void **
     hf_cancel_close(cancel);
 }
 
+/* Milliseconds are rounded, here and there. */
+static void an_early_refresh_is_not_told_the_value_that_it_has(void **state)
+{
+    enum { READS = 100 };
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content"};
+    for (int i = 0; i < READS; i++) /* with this `early` one in a hundred is served as it is */
+        hf_value_free(must_fetch(f, f->a, HF_FETCH(.load = hft_load, .arg = &page, .ttl_ms = 10, .stale_ms = 60000, .early = 1000)));
+    print_message("%d loads of %d\n", page.loads, READS);
+    assert_true(page.loads > READS * 8 / 10);
+}
+
 static void where_nothing_is_old_same_is_invalid(void **state)
 {
     struct fixture *f = *state;
@@ -252,6 +264,7 @@ int main(void)
         TEST(what_has_gone_meanwhile_is_sent_again),
         TEST(what_was_forgotten_meanwhile_is_not_stored),
         TEST(who_is_canceled_gives_the_lease_back_where_the_value_is_gone),
+        TEST(an_early_refresh_is_not_told_the_value_that_it_has),
         TEST(where_nothing_is_old_same_is_invalid),
         TEST(an_answer_is_given_once),
         TEST(a_load_without_the_server_keeps_the_old_value_too),

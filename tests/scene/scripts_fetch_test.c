@@ -23,6 +23,16 @@ static void a_value_that_lives_long_enough_is_the_answer_of_a_fetch(void **state
     SAYS(acquire, FETCH "A 1316 now wait 7 1 900 5000 501", "VALUE now apple -1");
 }
 
+static void a_value_that_is_to_be_replaced_is_not_read(void **state)
+{
+    (void)state;
+    (void)tell("SET V apple PX 500");
+    (void)tell("SET M 1 PX 500");
+    hft_forbid("GET", "V"); /* it may be long */
+    SAYS(acquire, FETCH "A 1316 now wait 7 1 900 5000 500", "GRANTED now F+1");
+    SAYS(acquire, FETCH "B 1316 now wait 7 1 900 5000 499", NO_RIGHT);
+}
+
 static void that_there_is_none_is_the_answer_where_there_is_no_value(void **state)
 {
     (void)state;
@@ -206,6 +216,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup(test, hft_scripts_begin)
     const struct CMUnitTest tests[] = {
         TEST(a_value_that_lives_long_enough_is_the_answer_of_a_fetch),
+        TEST(a_value_that_is_to_be_replaced_is_not_read),
         TEST(that_there_is_none_is_the_answer_where_there_is_no_value),
         TEST(a_missing_value_is_to_be_loaded),
         TEST(data_of_another_type_are_not_loaded),
