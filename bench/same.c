@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* same.c - what it costs the server to keep a value that is still good (hf_loading_same), against storing the same bytes
- * again: the fill alone, overheard from a refresh and repeated, and the whole refresh but for the GET that it begins with. Each
+ * again: the fill alone, copied from a refresh and repeated, and the whole refresh but for the GET that it begins with. Each
  * repeated fill gets its lock by a SET, which is measured too and taken off, as the GET is. */
 #include "bench/harness.h"
 #include "bench/server.h"
@@ -79,7 +79,7 @@ static redisContext *connect_plainly(const struct scene *scene)
 }
 
 /* The words of the EVALSHA by which a refresh says `same`. */
-static void overhear(struct scene *scene)
+static void copy_fill(struct scene *scene)
 {
     redisReply *reply = NULL;
     redisContext *monitor = connect_plainly(scene);
@@ -211,7 +211,7 @@ int main(int argc, char **argv)
         memset(scene.bytes, 'x', scene.size);
         bench_must(hf_fetch_forget(scene.client, "page", &error), &error, "forget");
         (void)refreshes(&scene);
-        overhear(&scene);
+        copy_fill(&scene);
         ask(&bench, &scene, "refreshes but for the GET", refresh_turn, get_turn, NO_GOAL);
         ask(&bench, &scene, "fills", fill_turn, set_turn, scene.size > 50000 ? AT_LEAST(10) : NO_GOAL);
         (void)hf_client_close(scene.client, NULL);
