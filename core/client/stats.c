@@ -82,6 +82,7 @@ static const struct metric {
     COUNTER(hand_offs_taken, "leases passed to this process by another")
     COUNTER(loads, "loaders run by hf_fetch")
     COUNTER(load_failures, "loaders that failed")
+    COUNTER(loads_same, "loaders that found the old value still good")
     COUNTER(hits, "values served from the cache")
     COUNTER(hits_stale, "values served past their time")
     COUNTER(hits_shared, "values shared from another thread's load")

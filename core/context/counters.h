@@ -11,7 +11,7 @@
     X(acquired_locally) X(busy) X(timeouts) X(canceled) X(lost) X(released) X(renewals) X(renewals_failed)     \
     X(hand_offs_given) X(hand_offs_taken) X(loads) X(load_failures) X(hits) X(hits_stale) X(hits_shared)       \
     X(hits_near) X(near_reads) X(near_told) X(near_lapses) X(loads_aside) X(loads_refused)                     \
-    X(waiting) X(at_risk)
+    X(loads_same) X(waiting) X(at_risk)
 
 struct hfi_counters {
 #define X(name) _Atomic(uint64_t) name;

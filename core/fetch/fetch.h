@@ -54,7 +54,8 @@ hf_status hfi_fetch_attempts(struct hfi_fetch *f, hf_value **value, hf_error *er
  * loads; or an error. */
 hf_status hfi_fetch_reload(struct hfi_fetch *f, hf_value **value, hf_error *error);
 
-/* load.c. Runs the loader once; lease NULL: without a lease. Returns as hfi_loading_run does; the ttls are jittered. */
+/* load.c. Runs the loader once; lease NULL: without a lease. Returns as hfi_loading_run does; the ttls are jittered.
+ * The caller then calls hfi_loading_done. */
 hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading);
 /* Remembers what was loaded, unless its ttl forbids to keep it. left_ms -1: it was not stored. */
 void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms);

@@ -40,13 +40,15 @@ hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error)
     return has_room ? HF_OK : hfi_fail(error, HF_NOMEM, "", "no memory to fetch");
 }
 
+#define ROUNDED_MS 2 /* two clocks that count milliseconds: the very value found lives so much longer at most */
+
 /* Sets how long data must live to be an answer. Data that lives longer than the value found is a newer load; after a
  * miss, any fresh data will do. One acquire, perhaps repeated, serves all waiters: it carries their lowest demand. */
 static void note_enough(const struct hfi_fetch *f)
 {
     struct hfi_shared *shared = f->lock->shared;
     int64_t stale_ms = f->options->stale_ms;
-    int64_t enough = f->found != NULL && f->left_ms > stale_ms ? f->left_ms : stale_ms;
+    int64_t enough = f->found != NULL && f->left_ms > stale_ms ? f->left_ms + ROUNDED_MS : stale_ms;
     if (f->lock->entry.remote == HFI_NOTHING || enough < shared->enough_ms)
         shared->enough_ms = enough;
 }

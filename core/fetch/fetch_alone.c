@@ -120,7 +120,7 @@ static hf_status load_here(struct hfi_fetch *f, hf_value **value, hf_error *erro
         status = hfi_fetch_answer(f, loading.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
     else if (turn == HF_OK && error != NULL)
         *error = loading.failure;
-    hfi_body_unref(loading.body);
+    hfi_loading_done(&loading);
     return status;
 }
 

@@ -15,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A tag's mark is kept at the server for a day. */
+#define TAGGED_LOAD_MOST_MS (23 * 3600 * INT64_C(1000))
+
 struct filler { /* freed by the thread that waits for the fill's answer, or by filled() if abandoned */
     struct hfi_lock *lock; /* its mutex guards all fields; the command has a reference to it */
     hf_lease *lease;
@@ -22,11 +25,14 @@ struct filler { /* freed by the thread that waits for the fill's answer, or by f
     int64_t kept_ms, ttl_ms;
     struct hfi_park park;
     bool done, abandoned, stored, refused;
+    bool missing; /* the server has no value that could go on: it is to be sent */
 };
 
 /* How long the server shall keep the value; 0: not stored. */
 static int64_t kept_ms(const struct hfi_fetch *f, const struct hf_loading *loading)
 {
+    if (loading->untagged || (loading->tags.count > 0 && loading->took_ms > TAGGED_LOAD_MOST_MS))
+        return 0;
     if (loading->body->absent)
         return loading->absent_ms;
     if (loading->ttl_ms == HF_OFF || loading->body->size > f->client->max_value_bytes)
@@ -52,6 +58,18 @@ static void changed(const struct hfi_lock *lock)
     hfi_local_changed(lock->client, &key);
 }
 
+/* The load is over for everybody here: the waiters have its value. */
+static void end_load(const struct filler *filler, bool give_it_back, struct hfi_step *step)
+{
+    struct hfi_lock *lock = filler->lock;
+    hfi_shared_put(lock->shared, filler->body, filler->kept_ms, filler->ttl_ms, filler->stored);
+    lock->shared->loaded_here = true;
+    hfi_handle_part(lock, filler->lease);
+    hfi_handle_end(filler->lease);
+    hfi_handle_unref(filler->lease); /* the lock's reference */
+    hfi_entry_filled(&lock->entry, give_it_back, step);
+}
+
 static void filled(struct hfi_command *command)
 {
     struct filler *filler = command->self;
@@ -67,16 +85,12 @@ static void filled(struct hfi_command *command)
     hfi_step_init(&step, now, 0);
     filler->stored = strcmp(said.word, "FILLED") == 0;
     filler->refused = strcmp(said.word, "REFUSED") == 0;
-    if (lock->holder == filler->lease && filler->refused) {
+    filler->missing = strcmp(said.word, "MISSING") == 0;
+    bool goes_on = filler->missing && !filler->abandoned;
+    if (lock->holder == filler->lease && filler->refused)
         hfi_entry_lost(&lock->entry, HF_REASON_GONE, &step); /* the waiters ask again */
-    } else if (lock->holder == filler->lease) {
-        hfi_shared_put(lock->shared, filler->body, filler->kept_ms, filler->ttl_ms, filler->stored);
-        lock->shared->loaded_here = true;
-        hfi_handle_part(lock, filler->lease);
-        hfi_handle_end(filler->lease);
-        hfi_handle_unref(filler->lease); /* the lock's reference */
-        hfi_entry_filled(&lock->entry, !known || lock->in_doubt, &step); /* an acquire may come after the fill (P5) */
-    }
+    else if (lock->holder == filler->lease && !goes_on) /* an acquire may come after the fill (P5) */
+        end_load(filler, !known || filler->missing || lock->in_doubt, &step);
     hfi_lock_perform(lock, &step, NULL);
     filler->done = true;
     bool abandoned = filler->abandoned;
@@ -89,21 +103,39 @@ static void filled(struct hfi_command *command)
     hfi_table_unref(lock); /* the waiting thread may have dropped its own reference */
 }
 
+static enum hfi_filling filling_of(const struct hf_loading *loading, int64_t kept)
+{
+    if (kept <= 0)
+        return HFI_FILL_NOTHING;
+    if (loading->body->absent)
+        return HFI_FILL_ABSENT;
+    return loading->same && loading->is_there ? HFI_FILL_SAME : HFI_FILL_VALUE;
+}
+
 /* Copies the value into the command without the mutex: it may be long. NULL: the lease is lost, or no memory. */
 static struct hfi_command *fill_command(struct hfi_lock *lock, const hf_lease *lease, const struct hf_loading *loading,
                                         int64_t kept)
 {
-    const struct hfi_body *body = loading->body;
-    enum hfi_filling filling = kept <= 0 ? HFI_FILL_NOTHING : body->absent ? HFI_FILL_ABSENT : HFI_FILL_VALUE;
+    struct hfi_fill fill = {filling_of(loading, kept), kept, NULL, 0, &loading->tags, hf_lease_fence(lease)};
     struct hfi_token token = {0};
+    if (fill.what == HFI_FILL_VALUE) {
+        fill.data = loading->body->data;
+        fill.size = loading->body->size;
+    }
     hfi_mutex_lock(lock->mutex);
     if (lock->holder == lease)
         token = lock->token;
     hfi_mutex_unlock(lock->mutex);
-    if (token.grant == 0)
-        return NULL;
-    return hfi_wire_fill(&lock->client->identity, &lock->keys, token, filling, kept, body->data,
-                         filling == HFI_FILL_VALUE ? body->size : 0);
+    return token.grant == 0 ? NULL : hfi_wire_fill(&lock->client->identity, &lock->keys, token, &fill);
+}
+
+static void list_locked(struct filler *filler, struct hfi_command *command, int64_t now)
+{
+    struct hfi_lock *lock = filler->lock;
+    hfi_table_ref(lock);
+    changed(lock);
+    HFI_PERTURB("fill-to-list");
+    hfi_call_list(lock->client, lock->lane, command, filled, filler, now);
 }
 
 /* Lists the fill; takes over the command. NULL: the value is not stored, because V has passed, another caller has
@@ -126,10 +158,7 @@ static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct 
     hfi_park_init(&filler->park);
     hfi_handle_withdraw(lease); /* P3 */
     HFI_PERTURB("withdrawn-to-filled");
-    hfi_table_ref(lock);
-    changed(lock);
-    HFI_PERTURB("fill-to-list");
-    hfi_call_list(f->client, lock->lane, command, filled, filler, now);
+    list_locked(filler, command, now);
     return filler;
 }
 
@@ -152,6 +181,29 @@ static bool wait_for(struct hfi_fetch *f, struct filler *filler)
     return done;
 }
 
+/* What should have gone on is not at the server any more: now its bytes are sent, under the same lease. False: as wait_for. */
+static bool send_missing(struct hfi_fetch *f, struct filler *filler, struct hf_loading *loading)
+{
+    struct hfi_lock *lock = f->lock;
+    struct hfi_step step;
+    loading->is_there = false;
+    struct hfi_command *command = fill_command(lock, filler->lease, loading, filler->kept_ms);
+    int64_t now = hfi_lock_enter(lock);
+    if (lock->holder == filler->lease && command != NULL) {
+        filler->done = false;
+        list_locked(filler, command, now);
+        return wait_for(f, filler);
+    }
+    hfi_command_unref(command);
+    hfi_step_init(&step, now, 0);
+    filler->refused = lock->holder != filler->lease;
+    if (!filler->refused)
+        end_load(filler, true, &step);
+    hfi_lock_perform(lock, &step, NULL);
+    hfi_lock_leave(lock);
+    return true;
+}
+
 /* Stores the value if the lease is still ours, and releases the lease. *refused: the value was discarded. */
 static bool fill(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading, bool *refused)
 {
@@ -161,7 +213,7 @@ static bool fill(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loadin
     *refused = filler == NULL;
     if (filler == NULL)
         hfi_mutex_unlock(f->lock->mutex);
-    else if (!wait_for(f, filler))
+    else if (!wait_for(f, filler) || (filler->missing && !send_missing(f, filler, loading)))
         return false;
     (void)hf_lease_post_release(lease, NULL); /* the fill has ended it already, or it is lost */
     bool stored = filler != NULL && filler->stored;
@@ -195,6 +247,7 @@ hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value,
         hfi_fetch_fail(f, lease, &loading.failure);
         if (error != NULL)
             *error = loading.failure;
+        hfi_loading_done(&loading);
         return status;
     }
     bool refused, stored = fill(f, lease, &loading, &refused);
@@ -202,6 +255,6 @@ hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value,
     if (!refused)
         hfi_fetch_remember_load(f, &loading, stored ? kept_ms(f, &loading) : -1);
     status = hfi_fetch_answer(f, loading.body, HF_LOADED, stored, fresh_for_ms(&loading), value, error);
-    hfi_body_unref(loading.body);
+    hfi_loading_done(&loading);
     return status;
 }

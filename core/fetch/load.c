@@ -34,7 +34,11 @@ hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading
                                    .lease = lease,
                                    .ttl_ms = f->options->ttl_ms,
                                    .absent_ms = f->options->negative_ttl_ms,
-                                   .is_aside = f->job != NULL};
+                                   .is_aside = f->job != NULL,
+                                   .old = f->found != NULL ? f->found : f->seen.body,
+                                   .is_there = f->found != NULL};
+    if (loading->old != NULL && loading->old->absent)
+        loading->old = NULL;
     if (f->job != NULL)
         hfi_aside_end_seek(f->client, f->job); /* from here on it goes on, whoever waits */
     f->lease = lease;
@@ -48,6 +52,8 @@ hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading
         atomic_store(&f->client->load_ms, hfi_freshness_mean_ms(atomic_load(&f->client->load_ms), loading->took_ms));
     else
         hfi_count(f->client, load_failures);
+    if (status == HF_OK && loading->same)
+        hfi_count(f->client, loads_same);
     shorten(f, loading);
     return status;
 }

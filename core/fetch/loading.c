@@ -6,6 +6,7 @@
 #include "core/protocol/options.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool hfi_loader_is_at(const hf_client *client, const struct hfi_name *key)
@@ -36,7 +37,7 @@ static void left(void *arg)
 {
     struct run *run = arg;
     hfi_callback_end(&run->callback);
-    hfi_body_unref(run->loading->body);
+    hfi_loading_done(run->loading);
 }
 
 static void call(struct run *run, hf_load_fn *load, void *arg)
@@ -65,7 +66,7 @@ hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, void *ar
     if (status == HF_OK)
         status = loading->answered
                      ? hfi_fail(&loading->failure, HF_NOMEM, "", "no memory for the value of %s", quoted)
-                     : hfi_fail(&loading->failure, HF_LOAD_FAILED, "call hf_loading_set, _give or _absent before returning HF_OK",
+                     : hfi_fail(&loading->failure, HF_LOAD_FAILED, "call hf_loading_set, _give, _same or _absent before returning HF_OK",
                                 "the loader of %s gave no value", quoted);
     else if (loading->failure.status == HF_OK)
         status = hfi_fail(&loading->failure, HF_LOAD_FAILED, "return hf_loading_fail() to say why",
@@ -75,6 +76,14 @@ hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, void *ar
     hfi_body_unref(loading->body);
     loading->body = NULL;
     return status;
+}
+
+void hfi_loading_done(struct hf_loading *loading)
+{
+    hfi_body_unref(loading->body);
+    loading->body = NULL;
+    while (loading->tags.count > 0)
+        free(loading->tags.keys[--loading->tags.count]);
 }
 
 const char *hf_loading_key(const hf_loading *loading)
@@ -104,7 +113,7 @@ static hf_status answer(struct hf_loading *loading, struct hfi_body *body)
 static hf_status refuse(struct hf_loading *loading, const char *why)
 {
     char quoted[160];
-    return hfi_fail(&loading->failure, HF_INVALID, "give one answer: hf_loading_set, _give or _absent", "the loader of %s %s",
+    return hfi_fail(&loading->failure, HF_INVALID, "give one answer: hf_loading_set, _give, _same or _absent", "the loader of %s %s",
                     hfi_quote(quoted, sizeof quoted, loading->key, loading->key_size), why);
 }
 
@@ -131,6 +140,55 @@ hf_status hf_loading_absent(hf_loading *loading)
     if (loading->answered)
         return refuse(loading, "answered twice");
     return answer(loading, hfi_body_absent());
+}
+
+const void *hf_loading_old(const hf_loading *loading, size_t *size)
+{
+    if (size != NULL)
+        *size = loading->old != NULL ? loading->old->size : 0;
+    return loading->old != NULL ? loading->old->data : NULL;
+}
+
+hf_status hf_loading_same(hf_loading *loading)
+{
+    if (loading->answered)
+        return refuse(loading, "answered twice");
+    if (loading->old == NULL)
+        return refuse(loading, "keeps an old value, and there is none");
+    hfi_body_ref(loading->old);
+    loading->same = true;
+    return answer(loading, loading->old);
+}
+
+/* A value that a purge would not find is not stored. */
+static hf_status add_tag(struct hf_loading *loading, const char *text)
+{
+    char key[HFI_TAG_KEY_MOST], quoted[160];
+    struct hfi_tags *tags = &loading->tags;
+    struct hfi_name tag;
+    (void)hfi_quote(quoted, sizeof quoted, loading->key, loading->key_size);
+    hf_status status = hfi_tag_take(text, &tag, &loading->failure);
+    if (status != HF_OK)
+        return status;
+    size_t size = hfi_tag_key(&tag, key);
+    for (int i = 0; i < tags->count; i++)
+        if (strcmp(tags->keys[i], key) == 0)
+            return HF_OK;
+    if (tags->count == HF_TAGS_MAX)
+        return hfi_fail(&loading->failure, HF_LIMIT, "name fewer, and broader ones", "the value of %s has more than %d tags", quoted,
+                        HF_TAGS_MAX);
+    char *copy = malloc(size + 1);
+    if (copy == NULL)
+        return hfi_fail(&loading->failure, HF_NOMEM, "", "no memory for a tag of %s", quoted);
+    tags->keys[tags->count++] = memcpy(copy, key, size + 1);
+    return HF_OK;
+}
+
+hf_status hf_loading_tag(hf_loading *loading, const char *tag)
+{
+    hf_status status = add_tag(loading, tag);
+    loading->untagged = loading->untagged || status != HF_OK;
+    return status;
 }
 
 void hf_loading_set_ttl(hf_loading *loading, int64_t ttl_ms)

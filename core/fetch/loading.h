@@ -5,7 +5,7 @@
 
 #include "core/context/context.h"
 #include "core/fetch/value.h"
-#include "core/protocol/name.h"
+#include "core/protocol/wire.h"
 
 struct hf_loading {
     hf_client  *client;
@@ -15,7 +15,12 @@ struct hf_loading {
     int64_t     ttl_ms;      /* HF_OFF: do not store */
     int64_t     absent_ms;   /* the same, if it says "there is none"; 0: do not store */
     bool        is_aside;    /* in a loader thread: the client's close does not find its caller waiting */
-    bool        answered;    /* set, give or absent was called */
+    struct hfi_body *old;    /* what this load would replace; NULL: nothing. The fetch's reference, until the loader is back */
+    bool        is_there;    /* the server had it when it was read */
+    bool        answered;    /* set, give, same or absent was called */
+    bool        same;        /* the old one is still good: body is old */
+    bool        untagged;    /* a tag of the value could not be noted: not to be stored */
+    struct hfi_tags tags;
     struct hfi_body *body;   /* NULL: not answered, or no memory for it */
     hf_error    failure;     /* what hf_loading_fail said */
     int64_t     took_ms;
@@ -24,6 +29,8 @@ struct hf_loading {
 /* Runs the loader. HF_OK: loading->body is the caller's to unref; else LOAD_FAILED, NOMEM, INVALID with
  * loading->failure filled. */
 hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, void *arg);
+/* Frees what belongs to the load: its body, its tags. */
+void hfi_loading_done(struct hf_loading *loading);
 /* True in a thread that is running a loader of this client for this key; a loader of any client. */
 bool hfi_loader_is_at(const hf_client *client, const struct hfi_name *key);
 bool hfi_loader_is_running(void);

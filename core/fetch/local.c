@@ -342,3 +342,31 @@ void hfi_local_count(const hf_client *client, struct hfi_local_amount *amount)
     amount->near_values = atomic_load(&client->local->near_values);
     amount->near_bytes = atomic_load(&client->local->near_bytes);
 }
+
+/* ---- a tag ---- */
+
+/* The end was dated when its answer was in, up to command_ms late, and both clocks may err by 1 %. */
+static bool may_be_over(const hf_client *client, const struct item *item, int64_t now)
+{
+    return item->end_ns != HFI_NEVER && item->end_ns - (item->end_ns - item->asked_ns) / 50 - client->command_ms * HFI_MS <= now;
+}
+
+void hfi_local_forget_over(hf_client *client, bool all)
+{
+    struct hfi_local_cache *cache = client->local;
+    for (int i = 0; i < STRIPES; i++)
+        (void)atomic_fetch_add(&cache->changes[i], 1);
+    for (int i = 0; i < SHARDS; i++) {
+        struct shard *shard = &cache->shards[i];
+        hfi_mutex_lock(&shard->mutex);
+        int64_t now = hfi_now(client->clock);
+        for (struct hfi_list *at = shard->by_age.next, *next; at != &shard->by_age; at = next) {
+            struct item *item = hfi_container_of(at, struct item, link);
+            next = at->next;
+            if (all || may_be_over(client, item, now))
+                drop_locked(cache, shard, item);
+        }
+        shard->forgets++;
+        hfi_mutex_unlock(&shard->mutex);
+    }
+}

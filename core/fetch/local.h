@@ -29,6 +29,9 @@ void hfi_local_look(hf_client *client, const struct hfi_name *key, struct hfi_se
  * says so, unless the key may have changed since its `changes` were counted (N2). True: it is near now. */
 bool hfi_local_observe(hf_client *client, const struct hfi_name *key, struct hfi_seen *saw, uint64_t changes);
 void hfi_local_forget(hf_client *client, const struct hfi_name *key);
+/* Forgets the values that may be over at the server or were not stored there, or `all`; and what is read or loaded at this
+ * moment, whatever its key, will not be remembered. */
+void hfi_local_forget_over(hf_client *client, bool all);
 
 /* How often a key that shares this one's counter has changed, as far as this process was told, or did it itself. */
 uint64_t hfi_local_changes(hf_client *client, const struct hfi_name *key);

@@ -83,21 +83,13 @@ static const char *prefix_of(enum hfi_use use)
     return use == HFI_FETCH ? "hf:fetch:" : use == HFI_SEMAPHORE ? "hf:sem:" : "hf:";
 }
 
-static void frame_of(const char *key_template, const struct hfi_name *name, struct frame *frame)
+/* Without a template: the prefix, and braces around the name, so that it has a tag. */
+static void frame_with(const char *prefix, const struct hfi_name *name, struct frame *frame)
 {
     size_t tag_size;
-    const char *prefix = prefix_of(name->use);
     char number[12];
     frame->before = frame->capacity;
     frame->after = "";
-    if (is_templated(name->use) && key_template != NULL) {
-        const char *at = strstr(key_template, "%s");
-        frame->before = key_template;
-        frame->before_size = (size_t)(at - key_template);
-        frame->after = at + 2;
-        frame->after_size = strlen(at + 2);
-        return;
-    }
     if (tag_of(name->text, name->size, &tag_size) != NULL) {
         (void)snprintf(frame->capacity, sizeof frame->capacity, "%s:", prefix);
     } else if (memchr(name->text, '{', name->size) == NULL && memchr(name->text, '}', name->size) == NULL) {
@@ -109,6 +101,19 @@ static void frame_of(const char *key_template, const struct hfi_name *name, stru
     }
     frame->before_size = strlen(frame->capacity);
     frame->after_size = strlen(frame->after);
+}
+
+static void frame_of(const char *key_template, const struct hfi_name *name, struct frame *frame)
+{
+    if (!is_templated(name->use) || key_template == NULL) {
+        frame_with(prefix_of(name->use), name, frame);
+        return;
+    }
+    const char *at = strstr(key_template, "%s");
+    frame->before = key_template;
+    frame->before_size = (size_t)(at - key_template);
+    frame->after = at + 2;
+    frame->after_size = strlen(at + 2);
 }
 
 static char *put(char *at, const char *text, size_t size)
@@ -167,6 +172,17 @@ size_t hfi_election_channel(const struct hfi_keys *keys, char out[HFI_ELECTION_C
     size_t size;
     (void)print_side_key(out, "hf:e:", keys, &channel, &size);
     return size;
+}
+
+_Static_assert(HFI_TAG_KEY_MOST > HF_NAME_MAX + sizeof "hf:tag:{16383}:", "each tag has its key");
+
+size_t hfi_tag_key(const struct hfi_name *tag, char out[HFI_TAG_KEY_MOST])
+{
+    struct frame frame;
+    frame_with("hf:tag:", tag, &frame);
+    char *end = put(put(put(out, frame.before, frame.before_size), tag->text, tag->size), frame.after, frame.after_size);
+    *end = 0;
+    return (size_t)(end - out);
 }
 
 static bool starts(const char *key, size_t size, const char *with)

@@ -54,6 +54,9 @@ bool hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *side
 void hfi_side_keys_done(struct hfi_side_keys *sides);
 /* The channel on which the holders of a HFI_MUTEX announce themselves, with its NUL; returns its size. */
 size_t hfi_election_channel(const struct hfi_keys *keys, char out[HFI_ELECTION_CHANNEL_MOST]);
+#define HFI_TAG_KEY_MOST  540  /* bytes: a tag with our prefix and braces, and its NUL */
+/* The key of a tag's index, with its NUL; returns its size. The tag is as hfi_name_take takes it. */
+size_t hfi_tag_key(const struct hfi_name *tag, char out[HFI_TAG_KEY_MOST]);
 /* HF_OK, or INVALID with the reason. A NULL template is valid. */
 hf_status hfi_template_check(const char *key_template, hf_error *error);
 

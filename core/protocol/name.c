@@ -21,10 +21,9 @@ struct hfi_name hfi_name_in(const struct hfi_dialect *dialect, struct hfi_name n
     return name;
 }
 
-hf_status hfi_name_take(enum hfi_use use, const char *text, size_t size, struct hfi_name *name, hf_error *error)
+static hf_status take(const char *what, size_t most, enum hfi_use use, const char *text, size_t size, struct hfi_name *name,
+                      hf_error *error)
 {
-    const char *what = use == HFI_FETCH ? "key" : use == HFI_SEMAPHORE ? "semaphore's name" : "lock name";
-    size_t most = use == HFI_FETCH ? HF_KEY_MAX : HF_NAME_MAX;
     bool is_counted = size != 0;
     if (text == NULL)
         return hfi_fail(error, HF_INVALID, "", "the %s is NULL", what);
@@ -39,4 +38,15 @@ hf_status hfi_name_take(enum hfi_use use, const char *text, size_t size, struct 
         return hfi_fail(error, HF_INVALID, "", "the %s has a NUL byte in it", what);
     *name = hfi_name_of(use, text, size);
     return HF_OK;
+}
+
+hf_status hfi_name_take(enum hfi_use use, const char *text, size_t size, struct hfi_name *name, hf_error *error)
+{
+    const char *what = use == HFI_FETCH ? "key" : use == HFI_SEMAPHORE ? "semaphore's name" : "lock name";
+    return take(what, use == HFI_FETCH ? HF_KEY_MAX : HF_NAME_MAX, use, text, size, name, error);
+}
+
+hf_status hfi_tag_take(const char *text, struct hfi_name *tag, hf_error *error)
+{
+    return take("tag", HF_NAME_MAX, HFI_FETCH, text, 0, tag, error);
 }

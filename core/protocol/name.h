@@ -28,5 +28,7 @@ struct hfi_name hfi_name_in(const struct hfi_dialect *dialect, struct hfi_name n
 /* Makes *name of what a call was given: 1..HF_NAME_MAX bytes, of a data key 1..HF_KEY_MAX, no NUL byte among them. size
  * 0: up to the NUL. HF_OK or INVALID. */
 hf_status hfi_name_take(enum hfi_use use, const char *text, size_t size, struct hfi_name *name, hf_error *error);
+/* The same of a tag of values: 1..HF_NAME_MAX bytes. It names no lock: its hash picks a lane. */
+hf_status hfi_tag_take(const char *text, struct hfi_name *tag, hf_error *error);
 
 #endif

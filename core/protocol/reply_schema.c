@@ -120,7 +120,7 @@ bool hfi_schema_take_many(const struct hfi_command *command, const struct redisR
 
 bool hfi_schema_fill(const struct hfi_command *command, const struct redisReply *reply)
 {
-    static const struct form forms[] = {{"FILLED", "n"}, {"FREE", "n"}, {"REFUSED", "n"}};
+    static const struct form forms[] = {{"FILLED", "n"}, {"FREE", "n"}, {"REFUSED", "n"}, {"MISSING", "n"}, {"FOREIGN", "ns"}};
     (void)command;
     return IS_ONE_OF(reply, forms);
 }
@@ -163,6 +163,23 @@ bool hfi_schema_forget(const struct hfi_command *command, const struct redisRepl
     static const struct form forms[] = {{"DONE", "n"}};
     (void)command;
     return IS_ONE_OF(reply, forms);
+}
+
+/* How many values there were, and the keys of all. */
+static bool is_forgotten(const struct redisReply *reply)
+{
+    bool fits = reply->type == REDIS_REPLY_ARRAY && reply->elements >= 3 &&
+                (is_word(reply->element[0], "DONE") || is_word(reply->element[0], "MORE"));
+    for (size_t i = 1; fits && i < reply->elements; i++)
+        fits = is_of_kind(reply->element[i], i < 3 ? 'n' : 's');
+    return fits;
+}
+
+bool hfi_schema_forget_tag(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"FOREIGN", "ns"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms) || is_forgotten(reply);
 }
 
 bool hfi_schema_floor(const struct hfi_command *command, const struct redisReply *reply)

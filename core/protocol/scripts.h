@@ -9,7 +9,7 @@ extern const struct hfi_script hfi_script_acquire, hfi_script_recheck, hfi_scrip
     hfi_script_more, hfi_script_take_many, hfi_script_fence_floor, hfi_script_fill, hfi_script_forget,
     hfi_script_break, hfi_script_look, hfi_script_downgrade, hfi_script_acquire_shared, hfi_script_acquire_permits,
     hfi_script_release_permits, hfi_script_renew_permits, hfi_script_look_permits, hfi_script_break_permits,
-    hfi_script_quarantine;
+    hfi_script_quarantine, hfi_script_forget_tag;
 
 /* core/scripts/marks: what marks a lock as held in a dialect; core/scripts/dialects: what is made for each of them. */
 enum hfi_mark {

@@ -367,20 +367,6 @@ struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys)
     return script(&hfi_script_forget, key_count, &words, hfi_schema_forget);
 }
 
-struct hfi_command *hfi_wire_fill(const struct hfi_identity *identity, const struct hfi_keys *keys, struct hfi_token token,
-                                  enum hfi_filling filling, int64_t ttl_ms, const void *data, size_t size)
-{
-    struct hfi_side_keys sides;
-    struct words words;
-    begin(&words);
-    int key_count = add_keys(&words, keys, &sides);
-    add_token(&words, identity, token);
-    add_text(&words, filling == HFI_FILL_VALUE ? "value" : filling == HFI_FILL_ABSENT ? "absent" : "nothing");
-    add_number(&words, ttl_ms);
-    add(&words, size > 0 ? data : "", size);
-    return script(&hfi_script_fill, key_count, &words, hfi_schema_fill);
-}
-
 static bool add_rechecks(struct hfi_command *command, const struct hfi_identity *identity,
                          const struct hfi_recheck_params *common, const struct hfi_recheck *rechecks, int count)
 {

@@ -8,6 +8,8 @@
 #include "core/protocol/token.h"
 #include "pool/command.h"
 
+#include <holdfast/fetch.h>
+
 struct redisReply;
 
 /* The arguments of an acquire script that do not come from the entry's hfi_acquire_params. */
@@ -44,10 +46,24 @@ struct hfi_command *hfi_wire_look(const struct hfi_keys *keys);
 struct hfi_command *hfi_wire_waiters(const struct hfi_keys *keys, int most); /* the first ones, with tickets */
 struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex, bool force);
 struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys);
-enum hfi_filling { HFI_FILL_VALUE, HFI_FILL_ABSENT, HFI_FILL_NOTHING };
-struct hfi_command *hfi_wire_fill(const struct hfi_identity *identity, const struct hfi_keys *keys,
-                                  struct hfi_token token, enum hfi_filling filling, int64_t ttl_ms, const void *data,
-                                  size_t size);
+/* Deletes the values of a tag, as many as one script should. tag_key: of hfi_tag_key. */
+struct hfi_command *hfi_wire_forget_tag(const char *tag_key, size_t size);
+
+struct hfi_tags { /* of one value */
+    int   count;
+    char *keys[HF_TAGS_MAX]; /* of hfi_tag_key */
+};
+enum hfi_filling { HFI_FILL_VALUE, HFI_FILL_SAME, HFI_FILL_ABSENT, HFI_FILL_NOTHING };
+struct hfi_fill {
+    enum hfi_filling what; /* SAME: what the server has goes on; MISSING if it has nothing */
+    int64_t     ttl_ms;
+    const void *data;
+    size_t      size;
+    const struct hfi_tags *tags;
+    int64_t     fence;     /* of the lease that it was loaded under */
+};
+struct hfi_command *hfi_wire_fill(const struct hfi_identity *identity, const struct hfi_keys *keys, struct hfi_token token,
+                                  const struct hfi_fill *fill);
 
 #define HFI_RENEW_MOST 32
 struct hfi_renewal {
@@ -99,7 +115,7 @@ struct hfi_script_reply {
     size_t      count;
 };
 struct hfi_script_reply hfi_wire_script_reply(const struct redisReply *reply);
-/* Which key is another program's: "lock", "queue", "wait", "fence", "data", "absent"; NULL: the reply is not
+/* Which key is another program's: "lock", "queue", "wait", "fence", "data", "absent", "tag"; NULL: the reply is not
  * FOREIGN. */
 const char *hfi_wire_foreign(const struct redisReply *reply);
 /* Element `index` as a number; `otherwise` if it is missing or not a number. */

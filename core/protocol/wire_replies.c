@@ -54,7 +54,7 @@ struct hfi_script_reply hfi_wire_script_reply(const struct redisReply *reply)
 
 const char *hfi_wire_foreign(const struct redisReply *reply)
 {
-    static const char *const words[] = {"queue", "wait", "held", "permits", "fence", "data", "absent"};
+    static const char *const words[] = {"queue", "wait", "held", "permits", "fence", "data", "absent", "tag"};
     if (strcmp(hfi_wire_script_reply(reply).word, "FOREIGN") != 0)
         return NULL;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)

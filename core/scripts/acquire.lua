@@ -21,17 +21,15 @@ if held == token or held == SHARED and is_reader(token) then -- the latter: a la
     return fence and {'GRANTED', now, fence} or {'FOREIGN', now, 'fence'}
 end
 if KEYS[5] then
-    local data = typed('GET', KEYS[5])
-    local left = call('PTTL', KEYS[data and 5 or 6])
-    if data == nil then
+    local left = call('PTTL', KEYS[5])
+    local absent = left == -2 and call('PTTL', KEYS[6])
+    if left == -1 or left > tonumber(ARGV[9]) then -- one that is to be replaced is not read: it may be long
         leave(token)
-        return {'FOREIGN', now, 'data'}
-    elseif data and (left == -1 or left > tonumber(ARGV[9])) then
+        local data = typed('GET', KEYS[5])
+        return data and {'VALUE', now, data, left} or {'FOREIGN', now, 'data'}
+    elseif absent and absent ~= -2 then
         leave(token)
-        return {'VALUE', now, data, left}
-    elseif not data and left ~= -2 then
-        leave(token)
-        return typed('GET', KEYS[6]) == nil and {'FOREIGN', now, 'absent'} or {'ABSENT', now, left}
+        return typed('GET', KEYS[6]) == nil and {'FOREIGN', now, 'absent'} or {'ABSENT', now, absent}
     end
 end
 if not held then

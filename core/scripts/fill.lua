@@ -1,15 +1,44 @@
 -- fill: the holder of a fetch lock stores what it loaded, frees the lock and notifies the waiters of the value.
--- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 data, 6 absent mark.
--- ARGV: 1 token, 2 value|absent|nothing, 3 ttl ms, 4 the value.
+-- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 data, 6 absent mark; then up to 8 tags.
+-- ARGV: 1 token, 2 value|same|absent|nothing, 3 ttl ms, 4 the value; with tags 5 the first fence of the lease's block.
 -- include hand_off
 if typed('GET', KEYS[1]) ~= ARGV[1] then
     return {'REFUSED', now}
 end
+
+-- A tag's member '' is the highest fence given when it was last forgotten. A lease with no higher one began to load before.
+local overtaken, foreign
+for i = 7, #KEYS do
+    local mark = typed('ZSCORE', KEYS[i], '')
+    overtaken = overtaken or mark and tonumber(mark) >= tonumber(ARGV[5])
+    foreign = foreign or mark == nil
+end
+
+-- The others are the keys of values, each with its end in server ms.
+local function index(tag)
+    local left, till, was = call('PTTL', tag), now / 1000 + ARGV[3], call('ZSCORE', tag, KEYS[5])
+    call('ZADD', tag, digits(math.max(till, tonumber(was or 0))), KEYS[5])
+    local firsts = call('ZRANGE', tag, '0', '2', 'WITHSCORES')
+    for i = 1, #firsts, 2 do
+        if tonumber(firsts[i + 1]) < now / 1000 then
+            call('ZREM', tag, firsts[i])
+        end
+    end
+    outlive(tag, tonumber(ARGV[3]), left)
+end
+
 local stored = false
-if ARGV[2] == 'value' then
+local what = not overtaken and not foreign and ARGV[2]
+if what == 'value' then
     stored = try('SET', KEYS[5], ARGV[4], 'PX', ARGV[3])
     call('DEL', KEYS[6])
-elseif ARGV[2] == 'absent' then
+elseif what == 'same' then
+    if call('PEXPIRE', KEYS[5], ARGV[3]) == 0 then
+        return {'MISSING', now}
+    end
+    stored = {}
+    call('DEL', KEYS[6])
+elseif what == 'absent' then
     call('DEL', KEYS[5])
     stored = try('SET', KEYS[6], '', 'PX', ARGV[3])
 end
@@ -18,7 +47,10 @@ if not stored or stored.err then
     if hand_off('') ~= 'HANDED' then
         call('DEL', KEYS[1])
     end
-    return {'FREE', now}
+    return overtaken and {'REFUSED', now} or foreign and {'FOREIGN', now, 'tag'} or {'FREE', now}
+end
+for i = 7, what ~= 'absent' and #KEYS or 0 do
+    index(KEYS[i])
 end
 call('DEL', KEYS[1])
 for _, token in ipairs(typed('ZRANGE', KEYS[2], '0', '255') or {}) do

@@ -266,6 +266,10 @@ public:
     {
         return hf_fetch_forget(get(), key, error);
     }
+    hf_status forget_tag(const char *tag, std::size_t *forgotten = nullptr, hf_error *error = nullptr) noexcept
+    {
+        return hf_fetch_forget_tag(get(), tag, forgotten, error);
+    }
 
     [[nodiscard]] hf_status observe(const char *name, hf_leader_fn *changed, void *arg, observer &result,
                                     hf_error *error = nullptr) noexcept

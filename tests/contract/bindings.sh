@@ -37,5 +37,8 @@ assert hf.hf_lease_fence(lease) > 10 ** 18
 assert hf.hf_lock_acquire(client, b'bound', options, c.byref(other), None) == status['HF_DEADLOCK']
 assert hf.hf_lock_acquire(client, b'bound', None, c.byref(other), None) == status['HF_BUSY']
 assert hf.hf_lease_release(lease, None) == status['HF_OK']
+forgotten = c.c_size_t(7)
+assert hf.hf_fetch_forget_tag(client, b'afar', c.byref(forgotten), None) == status['HF_OK'] and forgotten.value == 0
+assert hf.hf_fetch_forget_tag(client, b'', None, None) == status['HF_INVALID']
 assert hf.hf_client_close(client, None) == status['HF_OK']
 END

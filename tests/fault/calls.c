@@ -382,6 +382,16 @@ static hf_status load_nothing(hf_loading *loading, void *arg)
     return hf_loading_absent(loading);
 }
 
+/* What is old is still good. */
+static hf_status load_tagged(hf_loading *loading, void *arg)
+{
+    (void)arg;
+    hf_status status = hf_loading_tag(loading, "tag");
+    if (status != HF_OK)
+        return status;
+    return hf_loading_old(loading, NULL) != NULL ? hf_loading_same(loading) : hf_loading_set(loading, "tagged", 6);
+}
+
 static hf_status fetch_by(struct hft_place *place, hf_load_fn *load)
 {
     char key[40];
@@ -467,6 +477,26 @@ static hf_status call_command_argv(struct hft_place *place)
     return status;
 }
 
+static hf_status call_fetch_same(struct hft_place *place)
+{
+    hf_value *value;
+    const char *key = name_of(place);
+    hf_status status = HF_OK;
+    for (int i = 0; i < 2 && status == HF_OK; i++) {
+        const hf_fetch_options *options = HF_FETCH(.load = load_tagged, .ttl_ms = 1, .stale_ms = 300, .lease_ms = 300, .wait_ms = 300);
+        status = hf_fetch(place->client, key, options, &value, &place->error);
+        if (status == HF_OK)
+            hf_value_free(value);
+    }
+    return status;
+}
+
+static hf_status call_forget_tag(struct hft_place *place)
+{
+    size_t forgotten;
+    return hf_fetch_forget_tag(place->client, "tag", &forgotten, &place->error);
+}
+
 static hf_status call_forget(struct hft_place *place)
 {
     return hf_fetch_forget(place->client, "page", &place->error);
@@ -524,7 +554,9 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"fetch absent", NULL, call_fetch_absent},
                                                    {"fetch aside", NULL, call_fetch_aside},
                                                    {"fetch", NULL, call_fetch},
+                                                   {"fetch same", NULL, call_fetch_same},
                                                    {"forget", NULL, call_forget},
+                                                   {"forget tag", NULL, call_forget_tag},
                                                    {.name = NULL}};
 
 static void warm_up(hf_client *client) /* every lane, a borrowed connection */

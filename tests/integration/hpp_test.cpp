@@ -99,6 +99,10 @@ static void a_value_is_loaded_by_a_lambda_and_outlives_its_client(const char *ur
         std::string page = "from a lambda";
         auto load = [&](hf_loading *loading) {
             loads++;
+            if (hf_loading_tag(loading, "cpp") != HF_OK)
+                return HF_NOMEM;
+            if (hf_loading_old(loading, nullptr) != nullptr)
+                return hf_loading_same(loading);
             return hf_loading_set(loading, page.data(), page.size());
         };
         CHECK(client.fetch("cpp:page", hf_fetch_options_default(), load, value) == HF_OK);
@@ -106,6 +110,11 @@ static void a_value_is_loaded_by_a_lambda_and_outlives_its_client(const char *ur
         CHECK(client.fetch("cpp:page", hf_fetch_options_default(), load, value) == HF_OK);
         CHECK(value && value.source() == HF_CACHED && value.fresh_ms() > 0);
         CHECK(loads == 1 && client.stats().loads == 1);
+        std::size_t forgotten = 0;
+        CHECK(client.forget_tag("cpp", &forgotten) == HF_OK && forgotten == 1);
+        CHECK(client.fetch("cpp:page", hf_fetch_options_default(), load, value) == HF_OK);
+        CHECK(value.source() == HF_LOADED && client.stats().loads_same == 0);
+        CHECK(client.forget_tag("cpp") == HF_OK);
         hf_error error;
         holdfast::value none;
         CHECK(client.fetch("cpp:none", hf_fetch_options_default(),

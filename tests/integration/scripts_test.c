@@ -19,7 +19,9 @@
 #define FENCE  "hf:fence"
 #define DATA   "k"
 #define ABSENT "hf:absent:{k}:hf:fetch:{k}"
-#define ALL    "6 " LOCK " " QUEUE " " WAIT " " FENCE " " DATA " " ABSENT
+#define TAG    "hf:tag:{t}"
+#define SIX    LOCK " " QUEUE " " WAIT " " FENCE " " DATA " " ABSENT
+#define ALL    "6 " SIX
 #define TOKEN(digit) "hf1:0000000000000000000000000000000" digit ":1:0000000000000007:host:1"
 #define OURS   TOKEN("1")
 #define OTHER  TOKEN("2")
@@ -40,6 +42,9 @@ static const struct call {
              {"renew", &hfi_script_renew, "1 " LOCK " " OURS " 70000 " QUEUE},
              {"recheck", &hfi_script_recheck, "3 " LOCK " " QUEUE " " WAIT NEVER "1200000 77 1274 " WAITER},
              {"fill", &hfi_script_fill, ALL " " OURS " value 60000 new"},
+             {"fill same", &hfi_script_fill, ALL " " OURS " same 60000 ."},
+             {"fill tagged", &hfi_script_fill, "7 " SIX " " TAG " " OURS " value 60000 new 4096"},
+             {"forget_tag", &hfi_script_forget_tag, "2 " TAG " " FENCE},
              {"fill absent", &hfi_script_fill, ALL " " OURS " absent 60000 ."},
              {"fill nothing", &hfi_script_fill, ALL " " OURS " nothing 0 ."},
              {"forget", &hfi_script_forget, ALL},
@@ -153,6 +158,12 @@ static const struct spoilt {
     {"fill", OURS, FENCE, "FILLED", "", false},
     {"fill", OURS, DATA, "FILLED", "", true},
     {"fill", OURS, ABSENT, "FILLED", "", true},
+    {"fill same", OURS, DATA, "FILLED", "", true},
+    {"fill same", OURS, ABSENT, "MISSING", OURS, false},
+    {"fill tagged", OURS, TAG, "FOREIGN tag", WAITER, false},
+    {"fill tagged", "", TAG, "REFUSED", "", false},
+    {"forget_tag", OURS, TAG, "FOREIGN tag", OURS, false},
+    {"forget_tag", OURS, FENCE, "DONE", OURS, false},
     {"fill absent", OURS, QUEUE, "FILLED", "", false},
     {"fill absent", OURS, ABSENT, "FILLED", "", true},
     {"fill nothing", OURS, QUEUE, "FREE", "", false},
@@ -226,7 +237,7 @@ static void each_script_writes_first_what_a_full_server_allows(void **state)
         {"try", OTHER, "BUSY"},       {"re-check", OTHER, "QUEUED"}, {"re-check", WAITER, "GRANTED"},
         {"recheck", OTHER, "place"},  {"release", OURS, "HANDED"},   {"leave", OTHER, "LEFT"},
         {"more", OURS, "GRANTED"},    {"renew", OURS, "4"},          {"fill", OURS, "FREE"}, /* the value is refused */
-        {"downgrade", OURS, "SHARED"},
+        {"downgrade", OURS, "SHARED"}, {"fill tagged", OURS, "FREE"}, {"fill same", OURS, "MISSING"}, {"forget_tag", "", "DONE"},
         {"fill nothing", OURS, "FREE"}, {"fill absent", OURS, "FILLED"}, {"forget", OURS, "DONE"},
         {"break", OURS, "BROKEN"},    {"break", THEIRS, "BROKEN"}, {"break by force", OURS, "BROKEN"},   {"fence_floor", OURS, "time"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

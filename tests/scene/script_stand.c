@@ -26,6 +26,8 @@ static const struct {
                 {"F", "hf:fence"},
                 {"V", "n"},
                 {"M", "hf:absent:{n}:hf:{n}"},
+                {"T", "hf:tag:{t}"},
+                {"U", "hf:tag:{u}"},
                 {"A", TOKEN("a")},
                 {"B", TOKEN("b")},
                 {"C", TOKEN("c")},

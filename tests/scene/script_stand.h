@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * script_stand.h - a script by itself on the virtual server, whose time stands still (tests/sim/server_test.c
- * compares it with a real one). One line is one call. In it and in the answer K Q W H F V M are the keys (lock, queue,
- * waiters, readers, fences, value, absent mark), A B C D E the tokens of five clients, X and Y other programs' values, `now`
- * the server's time in us, F+1 the first fence above (now + 2 s) x 2048; a_b is one word with a blank in it, A#2 the
- * second permit of A. ` | A< R
+ * compares it with a real one). One line is one call. In it and in the answer K Q W H F V M T U are the keys (lock, queue,
+ * waiters, readers, fences, value, absent mark, two tags), A B C D E the tokens of five clients, X and Y other programs'
+ * values, `now` the server's time in us, F+1 the first fence above (now + 2 s) x 2048; a_b is one word with a blank in it,
+ * _ an empty one, A#2 the second permit of A. ` | A< R
  * B K`: the message that A's client was sent. An error comes without the script's line.
  */
 #ifndef HFT_SCRIPT_STAND_H
@@ -32,5 +32,6 @@ void wait_in_line(const char *tokens);
 #define SAYS(script, line, answer) assert_string_equal(hft_script(line, &hfi_script_##script), answer)
 #define LOCK  "4 K Q W F "
 #define FETCH "6 K Q W F V M "
+#define TAGGED "8 K Q W F V M T U "
 
 #endif

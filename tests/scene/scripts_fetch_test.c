@@ -23,6 +23,16 @@ static void a_value_that_lives_long_enough_is_the_answer_of_a_fetch(void **state
     SAYS(acquire, FETCH "A 1316 now wait 7 1 900 5000 501", "VALUE now apple -1");
 }
 
+static void a_value_that_is_to_be_replaced_is_not_read(void **state)
+{
+    (void)state;
+    (void)tell("SET V apple PX 500");
+    (void)tell("SET M 1 PX 500");
+    hft_forbid("GET", "V"); /* it may be long */
+    SAYS(acquire, FETCH "A 1316 now wait 7 1 900 5000 500", "GRANTED now F+1");
+    SAYS(acquire, FETCH "B 1316 now wait 7 1 900 5000 499", NO_RIGHT);
+}
+
 static void that_there_is_none_is_the_answer_where_there_is_no_value(void **state)
 {
     (void)state;
@@ -87,6 +97,45 @@ static void a_fill_that_there_is_none_takes_the_old_value_away(void **state)
     IS("GET V", "-");
     IS("PTTL M", "800");
     IS("GET K", "-");
+}
+
+static void a_value_that_is_still_good_gets_another_end(void **state)
+{
+    (void)state;
+    (void)tell("SET K A PX 500");
+    (void)tell("SET V apple PX 300");
+    (void)tell("SET M 1 PX 500");
+    wait_in_line("AB");
+    SAYS(fill, FETCH "A same 800 _", "FILLED now | B< F B");
+    IS("GET V", "apple");
+    IS("PTTL V", "800");
+    IS("GET M", "-");
+    IS("GET K", "-");
+    IS("ZRANGE Q 0 -1", "");
+}
+
+static void one_that_is_not_there_any_more_is_missing_and_the_lease_goes_on(void **state)
+{
+    (void)state;
+    (void)tell("SET K A PX 500");
+    wait_in_line("B");
+    SAYS(fill, FETCH "A same 800 _", "MISSING now");
+    IS("GET K", "A");
+    IS("ZRANGE Q 0 -1", "B");
+    SAYS(fill, FETCH "A value 800 apple", "FILLED now | B< F B");
+    (void)tell("SET K B PX 500");
+    SAYS(fill, FETCH "A same 800 _", "REFUSED now"); /* whoever has no lease gives no other end */
+    IS("PTTL V", "800");
+}
+
+static void a_full_server_lets_a_value_go_on(void **state)
+{
+    (void)state;
+    (void)tell("SET K A PX 500");
+    (void)tell("SET V apple PX 300");
+    hft_fill_memory(true);
+    SAYS(fill, FETCH "A same 800 _", "FILLED now");
+    IS("PTTL V", "800");
 }
 
 static void a_fill_of_nothing_hands_the_load_on(void **state)
@@ -167,11 +216,15 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup(test, hft_scripts_begin)
     const struct CMUnitTest tests[] = {
         TEST(a_value_that_lives_long_enough_is_the_answer_of_a_fetch),
+        TEST(a_value_that_is_to_be_replaced_is_not_read),
         TEST(that_there_is_none_is_the_answer_where_there_is_no_value),
         TEST(a_missing_value_is_to_be_loaded),
         TEST(data_of_another_type_are_not_loaded),
         TEST(a_fill_stores_frees_and_notifies_the_waiters),
         TEST(a_fill_that_there_is_none_takes_the_old_value_away),
+        TEST(a_value_that_is_still_good_gets_another_end),
+        TEST(one_that_is_not_there_any_more_is_missing_and_the_lease_goes_on),
+        TEST(a_full_server_lets_a_value_go_on),
         TEST(a_fill_of_nothing_hands_the_load_on),
         TEST(a_value_that_cannot_be_stored_hands_the_load_on),
         TEST(a_fill_without_the_lock_stores_nothing),

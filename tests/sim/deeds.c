@@ -543,6 +543,8 @@ static hf_status load(hf_loading *loading, void *arg)
                         lease != NULL ? (long long)hf_lease_fence(lease) : 0LL, (long long)began);
     if (holding != NULL)
         sim_watch_releases(holding);
+    if (hf_loading_tag(loading, SIM_TAG) != HF_OK)
+        return HF_NOMEM;
     if (sim_chance(10))
         return hf_loading_fail(loading, 0, "the origin is away");
     if (sim_chance(10))
@@ -584,7 +586,9 @@ static void fetch_once(struct sim_actor *actor)
     history.fetches++;
     sim_oracle_calls(&history.oracle, sim_asker(false), SIM_LOCKS + fetching.page);
     if (sim_chance(5)) {
-        hf_status status = hf_fetch_forget(actor->process->client, key, &error);
+        hf_client *client = actor->process->client;
+        hf_status status = sim_chance(50) ? hf_fetch_forget(client, key, &error)
+                                          : hf_fetch_forget_tag(client, SIM_TAG, NULL, &error);
         check_status("forget", status, &error);
         sim_call_took("forget", began, history.command_ms);
         return;

@@ -12,6 +12,7 @@
 
 #define SIM_LOCKS  3
 #define SIM_PAGES  2
+#define SIM_TAG    "pages" /* of all values */
 #define SIM_SEMAPHORE (SIM_LOCKS + SIM_PAGES) /* its number among the names: locks, pages, then it */
 #define SIM_ACTORS 64
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define SIM_WORDS_MOST 160
+#define SIM_WORDS_MOST 260
 
 struct sim_words { /* a command, or what a script is called with */
     int count;

@@ -12,6 +12,8 @@ static int64_t longest_life_ms(const char *key)
     int64_t ttl = lease + 21 * lease / 1000 + 4 + history.guard_ms;
     if (sim_tokens_name_of(key) >= 0)
         return ttl > SIM_FOREIGN_MS ? ttl : SIM_FOREIGN_MS;
+    if (strncmp(key, "hf:tag:", 7) == 0)
+        return 86400000; /* the mark of a purge */
     return strncmp(key, "hf:queue:", 9) == 0 || strncmp(key, "hf:wait:", 8) == 0 ? (sim_beside.on ? 180000 : 60000) : SIM_PAGE_MS;
 }
 

@@ -467,9 +467,14 @@ void sim_oracle_fetched(struct sim_oracle *oracle, int name, int64_t load_began,
                  name);
 }
 
-void sim_oracle_forgotten(struct sim_oracle *oracle, int name, int64_t now)
+void sim_oracle_purged(struct sim_oracle *oracle, int name, int64_t now)
 {
     oracle->forgotten[name] = oracle->pages[name].thrown_away = now;
+}
+
+void sim_oracle_forgotten(struct sim_oracle *oracle, int name, int64_t now)
+{
+    sim_oracle_purged(oracle, name, now);
     for (int i = 0; i < oracle->grant_count; i++)
         oracle->grants[i].void_now = oracle->grants[i].void_now || oracle->grants[i].name == name;
 }

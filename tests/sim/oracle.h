@@ -156,6 +156,8 @@ void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64
 void sim_oracle_fetched(struct sim_oracle *oracle, int name, int64_t load_began, int64_t began,
                         int64_t heard);
 void sim_oracle_forgotten(struct sim_oracle *oracle, int name, int64_t now);
+/* Its tag was forgotten: the same, but a load under way keeps its lease, and is refused at its end. */
+void sim_oracle_purged(struct sim_oracle *oracle, int name, int64_t now);
 /* A snapshot of what the oracle knows of values: it is the truth again after a failover that loses the writes since
  * then. */
 void sim_oracle_remembers(struct sim_oracle *oracle);

@@ -337,6 +337,16 @@ static void a_value_that_is_fetched_after_it_was_thrown_away_is_seen(void **stat
     assert_objects("no-stale-value", "thrown away");
 }
 
+static void a_value_whose_tag_was_forgotten_is_thrown_away_and_its_lease_is_not(void **state)
+{
+    (void)state;
+    sim_oracle_purged(&oracle, 3, 10);
+    sim_oracle_stored(&oracle, 3, FENCE, 10);
+    assert_int_equal(objections, 0);
+    sim_oracle_stored(&oracle, 3, FENCE + 1, 9);
+    assert_objects("no-stale-store", "thrown away");
+}
+
 static void a_key_that_stays_is_seen(void **state)
 {
     (void)state;
@@ -595,6 +605,7 @@ int main(void)
         cmocka_unit_test_setup(a_late_filler_is_seen, begin),
         cmocka_unit_test_setup(a_filler_whose_lease_came_back_with_the_data_is_not_late, begin),
         cmocka_unit_test_setup(a_value_that_was_thrown_away_before_it_was_stored_is_seen, begin),
+        cmocka_unit_test_setup(a_value_whose_tag_was_forgotten_is_thrown_away_and_its_lease_is_not, begin),
         cmocka_unit_test_setup(a_value_that_is_fetched_after_it_was_thrown_away_is_seen, begin),
         cmocka_unit_test_setup(a_key_that_stays_is_seen, begin),
         cmocka_unit_test_setup(a_key_that_stays_though_nobody_uses_it_is_seen, begin),

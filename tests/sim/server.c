@@ -27,7 +27,7 @@ static const struct hfi_script *const scripts[] = {
     &hfi_script_downgrade, &hfi_script_acquire_shared,
     &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break,
     &hfi_script_take_many,   &hfi_script_acquire_permits, &hfi_script_release_permits, &hfi_script_renew_permits,
-    &hfi_script_break_permits, &hfi_script_quarantine};
+    &hfi_script_break_permits, &hfi_script_quarantine, &hfi_script_forget_tag};
 #define TOUCHED_MOST 64
 #define SCRIPTS (sizeof scripts / sizeof scripts[0])
 #define SPOKEN  ((size_t)HFI_MARK_KINDS * HFI_DIALECT_SCRIPTS)

@@ -28,14 +28,14 @@ static struct sim_keyspace keys;
 static struct hft_server *server;
 static uint64_t rng = 7;
 static int64_t now_us = INT64_C(1790000000000000);
-enum { RECHECK = 8, LOOK, DOWNGRADE, SHARE, PERMITS, BACK, EXTEND, LOOK_PERMITS, BREAK_PERMITS, SCRIPTS };
+enum { RECHECK = 8, LOOK, DOWNGRADE, SHARE, PERMITS, BACK, EXTEND, LOOK_PERMITS, BREAK_PERMITS, FORGET_TAG, SCRIPTS };
 static char *sources[SCRIPTS];
 static const struct hfi_script *const scripts[SCRIPTS] = {
     &hfi_script_acquire,     &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
     &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break,
     &hfi_script_recheck,     &hfi_script_look,    &hfi_script_downgrade, &hfi_script_acquire_shared,
     &hfi_script_acquire_permits, &hfi_script_release_permits, &hfi_script_renew_permits,
-    &hfi_script_look_permits, &hfi_script_break_permits};
+    &hfi_script_look_permits, &hfi_script_break_permits, &hfi_script_forget_tag};
 
 static int64_t between(int64_t least, int64_t most)
 {
@@ -92,7 +92,7 @@ static const char *const answers[] = {"GRANTED",   "QUEUED",
                                       "FOREIGN lock", "FOREIGN queue", "FOREIGN wait",
                                       "FOREIGN fence", "FOREIGN permits", "FOREIGN data", "FOREIGN absent", "HANDED",
                                       "FREE",      "LEFT",
-                                      "GONE",      "FILLED",
+                                      "GONE",      "FILLED", "MISSING", "FOREIGN tag",
                                       "REFUSED",   "BROKEN",
                                       "DONE",      "HELD", "SHARED", "PERMITS", "OTHERS", "REVOKED",
                                       "WRONGTYPE", "OOM", "ERR",       "renewed 0",
@@ -170,9 +170,9 @@ static int64_t some_ttl(void)
     return between(1, 4) * 100000;
 }
 
-static void add_keys(struct sim_call *call, int name, bool fetches)
+static void add_keys_before(struct sim_call *call, int name, bool fetches, int tags)
 {
-    sim_call_add(call, "%d", fetches ? 6 : 4);
+    sim_call_add(call, "%d", (fetches ? 6 : 4) + tags);
     sim_call_add(call, "hf:{n%d}", name);
     sim_call_add(call, "hf:queue:{n%d}:hf:{n%d}", name, name);
     sim_call_add(call, "hf:wait:{n%d}:hf:{n%d}", name, name);
@@ -181,6 +181,13 @@ static void add_keys(struct sim_call *call, int name, bool fetches)
         sim_call_add(call, "page%d", name);
         sim_call_add(call, "hf:absent:{page%d}", name);
     }
+    for (int tag = 0; tag < tags; tag++)
+        sim_call_add(call, "hf:tag:{%d}", tag);
+}
+
+static void add_keys(struct sim_call *call, int name, bool fetches)
+{
+    add_keys_before(call, name, fetches, 0);
 }
 
 static void acquire(struct sim_call *call, int name, bool fetches, bool shares)
@@ -251,6 +258,19 @@ static void extend_permits(struct sim_call *call)
     }
 }
 
+static void fill(struct sim_call *call, int name)
+{
+    static const char *const kinds[] = {"value", "value", "same", "absent", "nothing"};
+    int tags = (int)between(0, 2);
+    add_keys_before(call, name, true, tags);
+    add_token(call);
+    sim_call_add(call, "%s", kinds[between(0, 4)]);
+    sim_call_add(call, "%lld", (long long)some_ttl());
+    sim_call_add(call, "value %d", (int)between(1, 100));
+    if (tags > 0) /* from before the last marks, or not */
+        sim_call_add(call, "%lld", (long long)(now_us + between(-5, 5) * 1000000) * 2048);
+}
+
 static void script_call(struct sim_call *call, int which, int name, bool fetches)
 {
     switch (which) {
@@ -311,11 +331,12 @@ static void script_call(struct sim_call *call, int which, int name, bool fetches
         sim_call_add(call, "%lld", between(0, 1) == 0 ? 0LL : (long long)(now_us + between(-50000, 50000)));
         break;
     case 5:
-        add_keys(call, name, true);
-        add_token(call);
-        sim_call_add(call, "%s", between(0, 2) == 0 ? "absent" : between(0, 2) == 0 ? "nothing" : "value");
-        sim_call_add(call, "%lld", (long long)some_ttl());
-        sim_call_add(call, "value %d", (int)between(1, 100));
+        fill(call, name);
+        break;
+    case FORGET_TAG:
+        sim_call_add(call, "2");
+        sim_call_add(call, "hf:tag:{%d}", (int)between(0, 1));
+        sim_call_add(call, "hf:fence");
         break;
     case 6:
         add_keys(call, name, true);
@@ -338,14 +359,14 @@ static void script_call(struct sim_call *call, int which, int name, bool fetches
 /* A side key is another program's for a while. */
 static void spoil_or_mend(struct sim_call *call, int name)
 {
-    int which = (int)between(0, 6), how = (int)between(0, 3);
+    int which = (int)between(0, 7), how = (int)between(0, 3);
     sim_call_add(call, "%s", how > 1 ? "DEL" : how == 1 ? "SET" : "ZADD");
     if (which < 2)
         sim_call_add(call, "hf:%s:{n%d}:hf:{n%d}", which == 0 ? "queue" : "wait", name, name);
     else if (which < 4)
         sim_call_add(call, "%spage%d%s", which == 2 ? "hf:absent:{" : "", name, which == 2 ? "}" : "");
-    else if (which == 6)
-        sim_call_add(call, "hf:sem:{n%d}", name);
+    else if (which > 5)
+        sim_call_add(call, which == 6 ? "hf:sem:{n%d}" : "hf:tag:{%d}", name);
     else
         sim_call_add(call, which == 4 ? "hf:fence" : "hf:held:{n%d}:hf:{n%d}", name, name);
     if (how == 0)
@@ -412,6 +433,8 @@ static void compare_keys(redisContext *real)
         {"ZRANGE", "hf:held:{n1}:hf:{n1}", "0", "-1", "WITHSCORES"},
         {"ZRANGE", "hf:sem:{n0}", "0", "-1", "WITHSCORES"},
         {"ZRANGE", "hf:sem:{n1}", "0", "-1", "WITHSCORES"},
+        {"ZRANGE", "hf:tag:{0}", "0", "-1", "WITHSCORES"},
+        {"ZRANGE", "hf:tag:{1}", "0", "-1", "WITHSCORES"},
         {"ZRANGE", "hf:queue:{n0}:hf:sem:{n0}", "0", "-1", "WITHSCORES"},
         {"ZRANGE", "hf:queue:{n0}:hf:{n0}", "0", "-1", "WITHSCORES"},
         {"ZRANGE", "hf:queue:{n1}:hf:{n1}", "0", "-1", "WITHSCORES"}};
@@ -479,7 +502,7 @@ static void the_same_calls_give_the_same_replies(void **state)
         sources[i] = sim_call_source(scripts[i]);
     for (int i = 0; i < CALLS; i++) {
         struct sim_call call = {.count = 0};
-        int name = (int)between(0, 1), die = (int)between(0, 46);
+        int name = (int)between(0, 1), die = (int)between(0, 50);
         now_us += between(0, 200000);
         if (i % 100 == 0)
             limit(real, i % 500 == 400);
@@ -490,7 +513,7 @@ static void the_same_calls_give_the_same_replies(void **state)
             compare(real, &call, "", NULL);
         } else {
             int which = die < 9 ? 0 : die < 13 ? 1 : die < 21 ? die - 11 : die < 24 ? RECHECK : die < 28 ? DOWNGRADE : SHARE;
-            which = die >= 43 ? EXTEND : die >= 40 ? BACK : die >= 35 ? PERMITS : which;
+            which = die > 46 ? (die == 47 ? FORGET_TAG : 5) : die >= 43 ? EXTEND : die >= 40 ? BACK : die >= 35 ? PERMITS : which;
             if (die == 46)
                 which = between(0, 2) == 0 ? BREAK_PERMITS : LOOK_PERMITS;
             script_call(&call, which, name, between(0, 2) == 0);

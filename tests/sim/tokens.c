@@ -494,6 +494,8 @@ void sim_script_ran(const char *script, const struct sim_words *words)
 {
     note_another_block(script, words);
     sim_beside_script_ran(script, words);
+    for (int page = 0; strcmp(script, "forget_tag") == 0 && page < SIM_PAGES; page++)
+        sim_oracle_purged(&history.oracle, SIM_LOCKS + page, sim.now); /* all values have that tag */
     if (strcmp(script, "forget") != 0 || words->count <= 7)
         return;
     int page = number_behind("page", words->text[7]);

@@ -4,9 +4,24 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static void look_at_old(const hf_loading *loading, struct hft_page *page)
+{
+    const void *old = hf_loading_old(loading, &page->old_size);
+    (void)snprintf(page->old, sizeof page->old, "%s", old != NULL ? (const char *)old : "-");
+}
+
+static void tag(hf_loading *loading, struct hft_page *page)
+{
+    for (int i = 0; i <= HF_TAGS_MAX && page->tags[i] != NULL; i++) {
+        hf_status status = hf_loading_tag(loading, page->tags[i]);
+        page->tagged = page->tagged == HF_OK ? status : page->tagged;
+    }
+}
 
 hf_status hft_load(hf_loading *loading, void *arg)
 {
@@ -24,13 +39,17 @@ hf_status hft_load(hf_loading *loading, void *arg)
         page->forgot = hf_fetch_forget(page->forgets, hf_loading_key(loading), NULL);
     if (page->ttl_ms != 0)
         hf_loading_set_ttl(loading, page->ttl_ms);
+    look_at_old(loading, page);
+    tag(loading, page);
     size_t size = page->size != 0 ? page->size : strlen(page->data);
     atomic_fetch_sub(&page->inside, 1);
     if (page->answer == HF_LOAD_FAILED)
         return hf_loading_fail(loading, ENOENT, "the origin is closed");
     if (page->answer != HF_OK)
         return page->answer;
-    if (page->absent)
+    if (page->same)
+        status = hf_loading_same(loading);
+    else if (page->absent)
         status = hf_loading_absent(loading);
     else if (page->give) {
         char *copy = malloc(size);

@@ -19,6 +19,11 @@ struct hft_page { /* what a loader makes, and what is seen of it */
     hf_status second;         /* what a second answer was told */
     hf_status forgot;
     hf_client *forgets;
+    bool same;                /* it answers hf_loading_same */
+    char old[16];             /* how hf_loading_old began; "-": there was none */
+    size_t old_size;
+    const char *tags[HF_TAGS_MAX + 1]; /* up to the first NULL */
+    hf_status tagged;         /* the first error of hf_loading_tag */
 };
 
 hf_status hft_load(hf_loading *loading, void *arg); /* arg: struct hft_page */

@@ -247,6 +247,28 @@ static void an_elections_channel_has_room(void **state)
     hfi_keys_done(&keys);
 }
 
+static void a_tags_key_is_in_the_slot_of_its_tag(void **state)
+{
+    static const char *const tags[][2] = {{"red", "hf:tag:{red}"}, {"x{t}y", "hf:tag::x{t}y"}, {"a{}b", NULL}, {"a}b", NULL}, {"{", NULL}};
+    char key[HFI_TAG_KEY_MOST], longest[HF_NAME_MAX + 1];
+    struct hfi_name tag;
+    (void)state;
+    for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++) {
+        assert_int_equal(hfi_tag_take(tags[i][0], &tag, NULL), HF_OK);
+        size_t size = hfi_tag_key(&tag, key);
+        assert_int_equal(size, strlen(key));
+        assert_int_equal(hfi_key_slot(key, size), hfi_key_slot(tags[i][0], strlen(tags[i][0])));
+        if (tags[i][1] != NULL)
+            assert_string_equal(key, tags[i][1]);
+        assert_true(is_refused("%s", HFI_MUTEX, key)); /* no lock's key, and no value's */
+        assert_true(is_refused(NULL, HFI_FETCH, key));
+    }
+    memset(longest, '}', HF_NAME_MAX);
+    longest[HF_NAME_MAX] = 0;
+    assert_int_equal(hfi_tag_take(longest, &tag, NULL), HF_OK);
+    assert_true(hfi_tag_key(&tag, key) < sizeof key);
+}
+
 static void nothing_may_lie_where_we_keep_our_own_keys(void **state)
 {
     (void)state;
@@ -379,6 +401,7 @@ int main(void)
         cmocka_unit_test(the_longest_names_have_all_their_keys),
         cmocka_unit_test(an_elections_channel_names_the_whole_key),
         cmocka_unit_test(an_elections_channel_has_room),
+        cmocka_unit_test(a_tags_key_is_in_the_slot_of_its_tag),
         cmocka_unit_test(nothing_may_lie_where_we_keep_our_own_keys),
         cmocka_unit_test(a_lock_key_tells_the_name),
         cmocka_unit_test(what_is_no_lock_key_tells_no_name_that_would_give_it),

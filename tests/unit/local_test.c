@@ -304,6 +304,39 @@ static void a_value_read_before_a_forget_is_not_kept_after_it(void **state)
     assert_string_equal(look(*state, "k"), "newer");
 }
 
+static int64_t tell_time(void *now)
+{
+    return *(int64_t *)now;
+}
+
+/* A tag's index does not name what is over at the server. */
+static void what_may_be_over_is_forgotten_whatever_its_key(void **state)
+{
+    enum { COMMAND_MS = 1000 };
+    hf_client *client = *state;
+    int64_t now = 100 * HFI_SECOND, just_alive = now + COMMAND_MS * HFI_MS + 2 * HFI_SECOND;
+    const struct hfi_clock clock = {tell_time, &now};
+    client->clock = &clock;
+    client->command_ms = COMMAND_MS;
+    saw(client, "over", "value", now - 1, 0);
+    saw(client, "about to be over", "value", just_alive - 1000, 0); /* 2 % of the time since it was asked for, at 1 ns */
+    saw(client, "alive", "value", just_alive + 200 * HFI_MS, 0);
+    saw(client, "for ever", "value", HFI_NEVER, 0);
+    saw(client, "not stored", "value", 0, 0);
+    struct hfi_seen reader = looked(client, "another");
+    hfi_local_forget_over(client, false);
+    assert_string_equal(look(client, "over"), "");
+    assert_string_equal(look(client, "about to be over"), "");
+    assert_string_equal(look(client, "alive"), "value");
+    assert_string_equal(look(client, "for ever"), "value");
+    assert_string_equal(look(client, "not stored"), "");
+    remember(client, "another", "value", reader.forgets); /* read before, whatever its key */
+    assert_string_equal(look(client, "another"), "");
+    hfi_local_forget_over(client, true);
+    assert_string_equal(look(client, "alive"), "");
+    assert_string_equal(look(client, "for ever"), "");
+}
+
 static void a_value_that_is_too_large_counts_as_no_forget(void **state)
 {
     char *big = malloc(100001);
@@ -347,6 +380,7 @@ int main(void)
                                         open_cache, close_cache),
         cmocka_unit_test_setup_teardown(a_forgotten_value_is_gone, open_cache, close_cache),
         cmocka_unit_test_setup_teardown(a_value_read_before_a_forget_is_not_kept_after_it, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(what_may_be_over_is_forgotten_whatever_its_key, open_cache, close_cache),
         cmocka_unit_test_setup_teardown(a_value_that_is_too_large_counts_as_no_forget, open_cache, close_cache),
         cmocka_unit_test(switched_off_it_remembers_nothing),
     };

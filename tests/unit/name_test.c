@@ -38,6 +38,12 @@ static void a_name_has_one_to_512_bytes_and_no_nul(void **state)
     assert_names(hfi_name_take(HFI_MUTEX, NULL, 4, &taken, &error), error, "lock name");
     assert_names(hfi_name_take(HFI_MUTEX, "", 0, &taken, &error), error, "empty");
     assert_names(hfi_name_take(HFI_MUTEX, "a\0b", 3, &taken, &error), error, "NUL");
+    assert_names(hfi_tag_take(name, &taken, &error), error, "tag");
+    assert_names(hfi_tag_take("", &taken, &error), error, "tag");
+    assert_names(hfi_tag_take(NULL, &taken, &error), error, "tag");
+    name[512] = 0;
+    assert_int_equal(hfi_tag_take(name, &taken, NULL), HF_OK);
+    assert_int_equal(taken.size, 512);
     char *exact = malloc(4); /* unterminated: not a byte beyond it is read */
     assert_non_null(exact);
     memcpy(exact, "name", 4);

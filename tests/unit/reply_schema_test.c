@@ -52,6 +52,11 @@ static void the_replies_of_the_scripts_fit_their_schemas(void **state)
     assert_true(fits(hfi_schema_take_many, 0, "*3\r\n$4\r\nBUSY\r\n:17\r\n:2\r\n"));
     assert_true(fits(hfi_schema_take_many, 0, "*2\r\n$4\r\nLATE\r\n:17\r\n"));
     assert_true(fits(hfi_schema_take_many, 0, "*3\r\n$7\r\nFOREIGN\r\n:17\r\n$5\r\nfence\r\n"));
+    assert_true(fits(hfi_schema_fill, 0, "*2\r\n$7\r\nMISSING\r\n:17\r\n"));
+    assert_true(fits(hfi_schema_fill, 0, "*3\r\n$7\r\nFOREIGN\r\n:17\r\n$3\r\ntag\r\n"));
+    assert_true(fits(hfi_schema_forget_tag, 0, "*3\r\n$4\r\nDONE\r\n:17\r\n:0\r\n"));
+    assert_true(fits(hfi_schema_forget_tag, 0, "*5\r\n$4\r\nMORE\r\n:17\r\n:1\r\n$1\r\na\r\n$1\r\nb\r\n"));
+    assert_true(fits(hfi_schema_forget_tag, 0, "*3\r\n$7\r\nFOREIGN\r\n:17\r\n$3\r\ntag\r\n"));
     assert_true(fits(hfi_schema_renew, 4, "*4\r\n$2\r\n17\r\n:1\r\n:4\r\n$6\r\nhf1:ab\r\n"));
     assert_true(fits(hfi_schema_floor, 0, "*2\r\n$2\r\n17\r\n$2\r\n99\r\n"));
     assert_true(fits(hfi_schema_recheck, 4, "*4\r\n$2\r\n17\r\n:0\r\n$12\r\n9999 12 1 -1\r\n$8\r\n-1 0 1 0\r\n"));
@@ -102,6 +107,11 @@ static void the_answer_to_another_question_does_not_fit(void **state)
     assert_false(fits(hfi_schema_take_many, 0, "*5\r\n$4\r\nBUSY\r\n:17\r\n:5\r\n:0\r\n:-1\r\n"));
     assert_false(fits(hfi_schema_take_many, 0, "*2\r\n$7\r\nGRANTED\r\n:17\r\n"));
     assert_false(fits(hfi_schema_take_many, 0, "$4\r\nBUSY\r\n"));
+    assert_false(fits(hfi_schema_fill, 0, "*2\r\n$7\r\nFOREIGN\r\n:17\r\n"));
+    assert_false(fits(hfi_schema_forget_tag, 0, "*2\r\n$4\r\nDONE\r\n:17\r\n"));
+    assert_false(fits(hfi_schema_forget_tag, 0, "*4\r\n$4\r\nDONE\r\n:17\r\n:1\r\n:1\r\n"));
+    assert_false(fits(hfi_schema_forget_tag, 0, "*3\r\n$4\r\nFREE\r\n:17\r\n:1\r\n"));
+    assert_false(fits(hfi_schema_forget_tag, 0, "$4\r\nDONE\r\n"));
     assert_false(fits(hfi_schema_look, 0, "$4\r\nFREE\r\n"));
     assert_false(fits(hfi_schema_look, 0, "*3\r\n$4\r\nHELD\r\n$3\r\nhf1\r\n:-1\r\n"));
     assert_false(fits(hfi_schema_release, 0, "$6\r\nHANDED\r\n"));

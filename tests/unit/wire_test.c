@@ -308,9 +308,9 @@ static void assert_script(struct hfi_command *command, const struct hfi_script *
 }
 
 #define MUTEX_KEYS "4 hf:{n} hf:queue:{n}:hf:{n} hf:wait:{n}:hf:{n} hf:fence"
-#define FETCH_KEYS                                                                                           \
-    "6 hf:fetch:{n} hf:queue:{n}:hf:fetch:{n} hf:wait:{n}:hf:fetch:{n} hf:fence n "                          \
-    "hf:absent:{n}:hf:fetch:{n}"
+#define THE_KEYS    "hf:fetch:{n} hf:queue:{n}:hf:fetch:{n} hf:wait:{n}:hf:fetch:{n} hf:fence n hf:absent:{n}:hf:fetch:{n}"
+#define FETCH_KEYS  "6 " THE_KEYS
+#define TAGGED_KEYS "8 " THE_KEYS
 
 static struct hfi_keys keys_of(enum hfi_use use)
 {
@@ -363,12 +363,20 @@ static void the_scripts_get_their_keys_and_arguments_in_order(void **state)
     assert_script(hfi_wire_acquire(&me, &keys, one, &params, &(struct hfi_asking){false, 99, 77, 55}), &hfi_script_acquire,
                   FETCH_KEYS " " TOKEN("1") " 10463 99 wait 77 42 1274 1200000 55");
     assert_script(hfi_wire_forget(&keys), &hfi_script_forget, FETCH_KEYS);
-    assert_script(hfi_wire_fill(&me, &keys, one, HFI_FILL_VALUE, 60000, "data", 4), &hfi_script_fill,
+    static char first[] = "hf:tag:{red}", second[] = "hf:tag::{b}lue";
+    const struct hfi_tags none = {.count = 0}, two = {2, {first, second}};
+    assert_script(hfi_wire_fill(&me, &keys, one, &(struct hfi_fill){HFI_FILL_VALUE, 60000, "data", 4, &none, 2049}), &hfi_script_fill,
                   FETCH_KEYS " " TOKEN("1") " value 60000 data");
-    assert_script(hfi_wire_fill(&me, &keys, one, HFI_FILL_ABSENT, 60000, NULL, 0), &hfi_script_fill,
+    assert_script(hfi_wire_fill(&me, &keys, one, &(struct hfi_fill){HFI_FILL_SAME, 60000, NULL, 0, &none, 2049}), &hfi_script_fill,
+                  FETCH_KEYS " " TOKEN("1") " same 60000 ");
+    assert_script(hfi_wire_fill(&me, &keys, one, &(struct hfi_fill){HFI_FILL_ABSENT, 60000, NULL, 0, &none, 2049}), &hfi_script_fill,
                   FETCH_KEYS " " TOKEN("1") " absent 60000 ");
-    assert_script(hfi_wire_fill(&me, &keys, one, HFI_FILL_NOTHING, 0, NULL, 0), &hfi_script_fill,
+    assert_script(hfi_wire_fill(&me, &keys, one, &(struct hfi_fill){HFI_FILL_NOTHING, 0, NULL, 0, &none, 2049}), &hfi_script_fill,
                   FETCH_KEYS " " TOKEN("1") " nothing 0 ");
+    assert_script(hfi_wire_fill(&me, &keys, one, &(struct hfi_fill){HFI_FILL_VALUE, 60000, "data", 4, &two, 3 * 2048 + 5}),
+                  &hfi_script_fill,
+                  TAGGED_KEYS " hf:tag:{red} hf:tag::{b}lue " TOKEN("1") " value 60000 data 6144"); /* the lease's block */
+    assert_script(hfi_wire_forget_tag(first, strlen(first)), &hfi_script_forget_tag, "2 hf:tag:{red} hf:fence");
     hfi_keys_done(&keys);
 }
 
