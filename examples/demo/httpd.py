@@ -64,9 +64,12 @@ class Httpd(Child):
         await_(self.answers, self, seconds=PATIENCE_S)
 
     def answers(self):
-        with socket.socket() as s:
-            s.settimeout(1)
-            return s.connect_ex((self.address, self.port)) == 0
+        try:
+            with socket.create_connection((self.address, self.port), 1) as s:
+                s.sendall(b"OPTIONS * HTTP/1.0\r\n\r\n")
+                return s.recv(1) != b""
+        except OSError:
+            return False
 
     def says(self):
         errors = self.home / "error.log"

@@ -168,6 +168,7 @@ static int answer(request_rec *r, hf_client *mine, const struct hfm_settings *se
     *load = (struct hfm_load){.r = r, .last = r, .client = mine, .settings = settings, .key = key, .rc = DECLINED};
     ap_set_module_config(r->request_config, &holdfast_module, load);
     hf_status status = fetch(load, &value);
+    ap_set_module_config(r->request_config, &holdfast_module, NULL); /* an error's document is not part of the load */
     if (load->ran)
         return answer_loaded(load, value);
     return status == HF_OK ? answer_found(load, value) : DECLINED;

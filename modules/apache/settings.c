@@ -2,6 +2,7 @@
 /* settings.c - the directives of the module. */
 #include "modules/apache/mod_holdfast.h"
 
+#include <apr_lib.h>
 #include <apr_strings.h>
 #include <http_core.h>
 
@@ -102,7 +103,7 @@ static const char *set_time(cmd_parms *cmd, void *settings, const char *text)
 {
     apr_interval_time_t time;
     int64_t *field = (int64_t *)(void *)((char *)settings + (size_t)cmd->info);
-    if (ap_timeout_parameter_parse(text, &time, "s") != APR_SUCCESS || time < 0 || apr_time_as_msec(time) > LONGEST_MS)
+    if (!apr_isdigit(text[0]) || ap_timeout_parameter_parse(text, &time, "s") != APR_SUCCESS || apr_time_as_msec(time) > LONGEST_MS)
         return apr_psprintf(cmd->pool, "%s wants seconds (or 500ms, 5min, 2h), 30 days at most, not %s", cmd->cmd->name, text);
     *field = apr_time_as_msec(time);
     return NULL;
