@@ -10,7 +10,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 
-from stand import PATIENCE_S, SITE, Page, Stand, Trouble, apache, await_
+from stand import PATIENCE_S, SITE, Page, Stand, Trouble, await_, module_of
 
 NEVER_KEPT = {
     "cookie": Page(headers={"Set-Cookie": "id={n}"}),
@@ -349,8 +349,5 @@ class Troubles(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    MODULE = os.path.abspath(sys.argv.pop(1))
-    if apache() is None:
-        print("no Apache (apache2-bin)")
-        sys.exit(77)
+    MODULE = module_of(sys.argv)
     unittest.main()

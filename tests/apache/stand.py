@@ -16,12 +16,21 @@ SOURCE = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "examples" / "demo"))
 
 from engines import Asking  # noqa: E402
-from httpd import Httpd, apache, free_port  # noqa: E402,F401
+from httpd import Httpd, apache, free_port  # noqa: E402
 from processes import Child, Trouble, await_, free_ports  # noqa: E402,F401
 
 ADDRESSES = ("127.0.0.1", "127.0.0.2")
 SITE = "shop.example"
 PATIENCE_S = 15
+
+
+def module_of(arguments):
+    """The first one, if there are module and Apache; else the test is skipped."""
+    module = os.path.abspath(arguments.pop(1))
+    if apache() is None or not os.path.exists(module):
+        print("no Apache, or no module for it (apache2-bin, apache2-dev)")
+        sys.exit(77)
+    return module
 
 
 @dataclass
