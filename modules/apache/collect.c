@@ -36,7 +36,7 @@ static void set_head(struct hfm_load *load, bool is_head)
     }
 }
 
-static void withhold(struct hfm_load *load)
+static void withhold(struct hfm_load *load, const hf_lease *lease)
 {
     apr_table_t *headers = load->r->headers_in;
     bool gzip = hfm_rules_gzip(load->r);
@@ -50,6 +50,8 @@ static void withhold(struct hfm_load *load)
     }
     if (gzip)
         apr_table_setn(headers, "Accept-Encoding", "gzip");
+    if (lease != NULL) /* so that the origin can tell a late load from a newer one */
+        apr_table_setn(headers, HFM_FENCE, apr_psprintf(load->r->pool, "%" PRId64, hf_lease_fence(lease)));
     set_head(load, false);
 }
 
@@ -57,6 +59,7 @@ static void give_back(struct hfm_load *load)
 {
     if (load->withheld != NULL) {
         apr_table_unset(load->r->headers_in, "Accept-Encoding");
+        apr_table_unset(load->r->headers_in, HFM_FENCE);
         apr_table_overlap(load->r->headers_in, load->withheld, APR_OVERLAP_TABLES_SET);
     }
     load->withheld = NULL;
@@ -190,9 +193,9 @@ static void end_answer(struct hfm_load *load)
     }
 }
 
-static void run(struct hfm_load *load)
+static void run(struct hfm_load *load, const hf_lease *lease)
 {
-    withhold(load);
+    withhold(load, lease);
     hfm_collect_join(load, load->r);
     load->rc = ap_run_handler(load->r);
     end_answer(load);
@@ -241,8 +244,9 @@ hf_status hfm_collect_load(hf_loading *loading, void *arg)
     struct hfm_load *load = arg;
     load->ran = true;
     apr_pool_cleanup_register(load->r->pool, load, free_body, apr_pool_cleanup_null);
-    load->is_local = hf_loading_lease(loading) == NULL;
-    run(load);
+    const hf_lease *lease = hf_loading_lease(loading);
+    load->is_local = lease == NULL;
+    run(load, lease);
     if (!load->sent && !load->complete && load->rc != OK) {
         load->verdict = judge_refusal(load);
         if (load->verdict == HFM_KEEP)

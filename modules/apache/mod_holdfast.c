@@ -161,6 +161,7 @@ static int answer_found(struct hfm_load *load, hf_value *value)
 static int answer(request_rec *r, hf_client *mine, const struct hfm_settings *settings)
 {
     hf_value *value = NULL;
+    apr_table_unset(r->headers_in, HFM_FENCE); /* no client's business */
     const char *key = hfm_rules_ask(r) ? hfm_rules_key(r) : NULL;
     if (key == NULL || hfm_passing_is(key))
         return DECLINED;

@@ -11,6 +11,7 @@
 
 extern module AP_MODULE_DECLARE_DATA holdfast_module __attribute__((visibility("default")));
 
+#define HFM_FENCE   "Holdfast-Fence" /* the request's header that tells the origin under which fence it loads */
 #define HFM_PASS_MS 10000 /* how long a page is left alone after an answer that may not be kept */
 
 /* ---- settings.c: the directives ---- */

@@ -255,6 +255,15 @@ class Pages(unittest.TestCase):
             stand.ask_redis("SET", stand.key(path), f'"{value}"'.replace("\r\n", "\\r\\n"))
             self.assertEqual((stand.get(path).status, stand.get(path, server=1).source), (200, ""), value)
 
+    def test_the_origin_is_told_the_fence_of_its_load_and_nobody_elses(self):
+        stand, fences = self.stand, []
+        path = self.page("fence", Page(headers={"Cache-Control": "no-store"}))
+        for n in range(3):
+            stand.get(path, headers={"Holdfast-Fence": "7"})
+            fences.append(stand.origin.requests[path][1]["Holdfast-Fence"])
+        self.assertGreater(int(fences[0]), 10**18)
+        self.assertEqual(fences[1:], [None, None])
+
     def test_counters(self):
         self.assertIn("holdfast_loads_total", self.stand.get("/holdfast").body)
 
