@@ -2,7 +2,6 @@
 """What the demo claims of Apache besides what claims.py checks. Pure: no processes, no clock."""
 
 from dataclasses import dataclass, replace
-from statistics import median
 
 import claims
 from claims import MS, Claim, percentile
@@ -63,11 +62,11 @@ def nothing_left(processes, keys):
 
 def no_slower(pairs, bound):
     """pairs: CPU time of a request for a page that is never kept, with the module and without, measured in turns."""
-    ratios = [with_it / without for with_it, without in pairs]
-    ratio = median(ratios) if ratios else float("inf")
+    with_it, without = (percentile(costs, 0.25) * 1e6 for costs in zip(*pairs)) if pairs else (0, 0)
+    ratio = with_it / without if without else float("inf")
     return Claim(
         "a page that may not be kept costs what it costs without the module",
-        f"{ratio:.3f} times the CPU, median of {len(ratios)} turns",
+        f"{ratio:.3f} times the CPU, {with_it:.1f} us against {without:.1f}, lower quartiles of {len(pairs)} turns",
         f"{bound}",
         ratio <= bound,
     )

@@ -100,7 +100,7 @@ def main(words, screen):
     if args.check:
         return True
     check_programs(args)
-    plan, restarts, bound_ms, turns, bound = demo.Plan(args.seconds, {}), RESTARTS, 10, 20, 1.05
+    plan, restarts, bound_ms, turns, bound = demo.Plan(args.seconds, {}), RESTARTS, 10, 30, 1.05
     if args.quick:  # a test of what is promised, not of how busy the machine is: nobody waits for a load, of 300 ms
         plan.setup, restarts, bound_ms, turns, bound = replace(plan.setup, slack_ms=2000), 4, 200, 5, 1.5
     setup = plan.setup
@@ -115,7 +115,7 @@ def main(words, screen):
     screen.say()
     screen.say(screen.bold("a page that may not be kept, with the module and without it in turns"))
     with Bench(args.build) as bench:
-        pairs = bench.pairs(turns, 0.5)
+        pairs = bench.pairs(turns, 0.4)
     demo.summary(screen, first.run, second.run, setup, ("mod_holdfast", "without"))
     checked = apache_claims.check(first.run, second.run, setup, first.restarts, restarts, bound_ms)
     checked += [apache_claims.nothing_left(*first.left), apache_claims.no_slower(pairs, bound)]

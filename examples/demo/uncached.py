@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What mod_holdfast costs a page that it must not keep: the CPU time of such a request, with the module and without, in turns."""
 
-import os
 import re
 import shutil
 import signal
@@ -14,13 +13,12 @@ from httpd import Httpd, free_port
 from processes import Child, Trouble
 
 CONNECTIONS = 8
-TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_s(pids):
-    """User and system time of processes."""
-    fields = (Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split() for pid in pids)
-    return sum(int(f[11]) + int(f[12]) for f in fields) * TICK_S
+    """Time that the threads of processes have spent on a core."""
+    threads = (task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir())
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in threads) / 1e9
 
 
 class Bench:
@@ -73,10 +71,14 @@ class Bench:
         return spent / (int(found[1]) / int(found[3]) * 1e6 * seconds)
 
     def pairs(self, turns, seconds):
-        """(with, without) of each turn."""
-        for httpd in self.children:
-            self.cost(httpd, seconds)
-        return [tuple(self.cost(httpd, seconds) for httpd in self.children) for _ in range(turns)]
+        """(with, without) of each turn; each begins with the one that the last one ended with."""
+        with_it, without = self.children
+        found = [(self.cost(with_it, seconds), self.cost(without, seconds))]  # a warm-up
+        for turn in range(turns):
+            first, second = (with_it, without) if turn % 2 else (without, with_it)
+            costs = {first: self.cost(first, seconds), second: self.cost(second, seconds)}
+            found.append((costs[with_it], costs[without]))
+        return found[1:]
 
     def __exit__(self, *_):
         for child in self.children:

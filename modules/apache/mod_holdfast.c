@@ -122,7 +122,7 @@ static hf_status fetch(struct hfm_load *load, hf_value **value)
                                                .wait_ms = LOOK_MS, .max_load_ms = LONGEST_MS);
     do
         status = hf_fetch(load->client, load->key, options, value, &error);
-    while (status == HF_TIMEOUT && !load->ran && !hfm_passing_is(load->key) && apr_time_now() < end);
+    while (status == HF_TIMEOUT && !load->ran && !hfm_passing_is(load->r) && apr_time_now() < end);
     if (status != HF_OK)
         complain(load->r, status, &error);
     return status;
@@ -150,7 +150,7 @@ static int answer_found(struct hfm_load *load, hf_value *value)
     if (value->absent)
         rc = HTTP_NOT_FOUND;
     else if (hfm_page_is_pass(value))
-        hfm_passing_note(load->key, value->fresh_ms < HFM_PASS_MS ? value->fresh_ms : HFM_PASS_MS);
+        hfm_passing_note(load->r, value->fresh_ms < HFM_PASS_MS ? value->fresh_ms : HFM_PASS_MS);
     else
         rc = hfm_page_send(load->r, value, note(load->r, load, value));
     if (rc == DECLINED || value->absent)
@@ -161,9 +161,8 @@ static int answer_found(struct hfm_load *load, hf_value *value)
 static int answer(request_rec *r, hf_client *mine, const struct hfm_settings *settings)
 {
     hf_value *value = NULL;
-    apr_table_unset(r->headers_in, HFM_FENCE); /* no client's business */
     const char *key = hfm_rules_ask(r) ? hfm_rules_key(r) : NULL;
-    if (key == NULL || hfm_passing_is(key))
+    if (key == NULL)
         return DECLINED;
     struct hfm_load *load = apr_pcalloc(r->pool, sizeof *load);
     *load = (struct hfm_load){.r = r, .last = r, .client = mine, .settings = settings, .key = key, .rc = DECLINED};
@@ -213,11 +212,12 @@ static int handle(request_rec *r)
         join(r);
         return DECLINED;
     }
+    apr_table_unset(r->headers_in, HFM_FENCE); /* only a load has one */
     atomic_fetch_add(&users, 1);
     hf_client *mine = atomic_load(&client);
     if (mine != NULL && settings->status_path != NULL && strcmp(r->uri, settings->status_path) == 0)
         rc = say_status(r, mine);
-    else if (mine != NULL && hfm_settings_want(settings, r->uri))
+    else if (mine != NULL && hfm_settings_want(settings, r->uri) && !hfm_passing_is(r))
         rc = answer(r, mine, settings);
     atomic_fetch_sub(&users, 1);
     return rc;

@@ -59,8 +59,8 @@ const char *hfm_rules_header(request_rec *r, const char *name);
 /* ---- passing.c: which pages are left alone ---- */
 
 void hfm_passing_begin(void);
-void hfm_passing_note(const char *key, int64_t for_ms);
-bool hfm_passing_is(const char *key);
+void hfm_passing_note(const request_rec *r, int64_t for_ms);
+bool hfm_passing_is(const request_rec *r);
 
 /* ---- page.c: an answer as bytes, and back ---- */
 

@@ -15,11 +15,18 @@ void hfm_passing_begin(void)
     (void)apr_generate_random_bytes((unsigned char *)&seed, sizeof seed);
 }
 
-static uint64_t hash_of(const char *key)
+static uint64_t mixed(uint64_t hash, const char *text)
 {
-    uint64_t hash = seed ^ 0xcbf29ce484222325;
-    for (; *key != '\0'; key++)
-        hash = (hash ^ (unsigned char)*key) * 0x100000001b3;
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+    return hash;
+}
+
+/* Of host, port and path, without making its key: this is all that such a page costs. */
+static uint64_t hash_of(const request_rec *r)
+{
+    uint64_t hash = mixed(seed ^ 0xcbf29ce484222325 ^ r->connection->local_addr->port, r->hostname);
+    hash = mixed(hash * 0x100000001b3, r->unparsed_uri);
     hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15;
     return hash ^ hash >> 29;
 }
@@ -30,15 +37,17 @@ static uint32_t now_s(void)
 }
 
 /* Rounded down: never longer than the server's own mark. */
-void hfm_passing_note(const char *key, int64_t for_ms)
+void hfm_passing_note(const request_rec *r, int64_t for_ms)
 {
-    uint64_t hash = hash_of(key);
+    uint64_t hash = hash_of(r);
     if (for_ms >= 1000)
         atomic_store(&slots[hash % SLOTS], (hash & 0xffffffff00000000) | (uint32_t)(now_s() + for_ms / 1000));
 }
 
-bool hfm_passing_is(const char *key)
+bool hfm_passing_is(const request_rec *r)
 {
-    uint64_t hash = hash_of(key), found = atomic_load(&slots[hash % SLOTS]);
+    if (r->hostname == NULL)
+        return false;
+    uint64_t hash = hash_of(r), found = atomic_load_explicit(&slots[hash % SLOTS], memory_order_relaxed);
     return found >> 32 == hash >> 32 && (uint32_t)found > now_s();
 }
