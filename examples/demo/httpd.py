@@ -61,6 +61,9 @@ class Httpd(Child):
         config.write_text("\n".join([*own, *lines, ""]))
         self.home, self.address, self.port = home, address, port
         super().__init__(name, folder, apache(), "-f", config, "-DFOREGROUND")
+        # However we end, its children are ended too: they are of its session, and do not notice its death.
+        watch = ["sh", "-c", 'read _; kill -9 "-$1" 2>/dev/null', "sh", str(self.pid)]
+        self.guard = subprocess.Popen(watch, stdin=subprocess.PIPE, start_new_session=True)
         await_(self.answers, self, seconds=PATIENCE_S)
 
     def answers(self):
@@ -87,10 +90,7 @@ class Httpd(Child):
         os.kill(self.pid, signal.SIGUSR1)
 
     def end(self, how=signal.SIGTERM, patience=15):
-        """Its children too, if it is killed itself: they are of its session."""
         code = super().end(how, patience)
-        try:
-            os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        self.guard.stdin.close()
+        self.guard.wait()
         return code

@@ -89,8 +89,8 @@ static apr_bucket_brigade *brigade_of(struct hfm_load *load, apr_bucket_brigade 
         rest = apr_brigade_create(load->last->pool, from);
         APR_BRIGADE_INSERT_TAIL(rest, apr_bucket_eos_create(from));
     }
-    if (load->size > 0) /* collect_load's memory is freed with the request, when all is sent */
-        APR_BRIGADE_INSERT_HEAD(rest, apr_bucket_immortal_create(load->body, load->size, from));
+    if (load->size > 0) /* as in page.c; free_body comes after the bucket's own cleanup */
+        APR_BRIGADE_INSERT_HEAD(rest, apr_bucket_pool_create(load->body, load->size, load->r->pool, from));
     return rest;
 }
 
@@ -203,8 +203,8 @@ static void run(struct hfm_load *load, const hf_lease *lease)
     if (load->filter != NULL)
         ap_remove_output_filter(load->filter);
     load->filter = NULL;
-    if (!load->sent)
-        load->last->eos_sent = 0; /* the EOS has come to us only */
+    for (request_rec *r = load->r; !load->sent && r != NULL; r = r->next)
+        r->eos_sent = 0; /* the EOS has come to us only */
 }
 
 static bool is_whole(struct hfm_load *load)

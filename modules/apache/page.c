@@ -166,8 +166,9 @@ int hfm_page_send(request_rec *r, hf_value *value, const char *how)
     ap_set_content_length(r, (apr_off_t)(value->size - body_at));
     apr_bucket_alloc_t *from = r->connection->bucket_alloc;
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, from);
-    if (value->size > body_at) /* lives as long as the request, which ends when all is sent */
-        APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_immortal_create((const char *)value->data + body_at, value->size - body_at, from));
+    if (value->size > body_at) /* copied if it is still to be sent when the request ends, as with HTTP/2 */
+        APR_BRIGADE_INSERT_TAIL(
+            brigade, apr_bucket_pool_create((const char *)value->data + body_at, value->size - body_at, r->pool, from));
     APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_eos_create(from));
     (void)ap_pass_brigade(r->proto_output_filters, brigade); /* the content filters have been at work when it was loaded */
     return OK;

@@ -334,6 +334,15 @@ class Troubles(unittest.TestCase):
             self.assertEqual(stand.get("/page/kill", server=1).body, "page 2")
             first.close()
 
+    def test_one_virtual_hosts_page_is_not_kept_under_anothers_name(self):
+        """Who connects to the address of one and asks for the name of the other gets a page of the first."""
+        hosts = (("127.0.0.1", "a.example", "*.a.example"), ("127.0.0.9", "b.example", "*.b.example"))
+        lines = [f"<VirtualHost {at}:*>\nServerName {name}\nServerAlias {more}\n</VirtualHost>" for at, name, more in hosts]
+        with Stand(MODULE, lines) as stand:
+            for host in ("a.example", "x.a.example", "c.example", "b.example", "x.b.example"):
+                got = [stand.get("/page/x", headers={"Host": host}).source for _ in range(2)]
+                self.assertEqual(got, ["", ""] if "b" in host else ["LOADED", "CACHED"], host)
+
     def test_the_other_kinds_of_apache(self):
         for mpm in ("worker", "prefork"):
             with self.subTest(mpm), Stand(MODULE, mpm=mpm, children=2 if mpm == "worker" else 12) as stand:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""restarts_test.py MODULE [RESTARTS KILLS]: graceful restarts and killed children under load. No request fails besides those of a killed child,
-and nothing is left: no process, thread or descriptor, no connection to Redis, no lease."""
+"""restarts_test.py MODULE [RESTARTS KILLS]: graceful restarts and killed children under load. No request fails besides
+those of a killed child, and nothing is left: no process, thread or descriptor, no connection to Redis, no lease."""
 
 import os
 import re
