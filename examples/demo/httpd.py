@@ -64,7 +64,11 @@ class Httpd(Child):
         # However we end, its children are ended too: they are of its session, and do not notice its death.
         watch = ["sh", "-c", 'read _; kill -9 "-$1" 2>/dev/null', "sh", str(self.pid)]
         self.guard = subprocess.Popen(watch, stdin=subprocess.PIPE, start_new_session=True)
-        await_(self.answers, self, seconds=PATIENCE_S)
+        try:
+            await_(self.answers, self, seconds=PATIENCE_S)
+        except BaseException:
+            self.end(signal.SIGKILL)
+            raise
 
     def answers(self):
         try:
