@@ -43,6 +43,11 @@ def fast(run, restarts, bound_ms):
     )
 
 
+def few_commands(run, bound=0.1):
+    each = run.commands / run.requests if run.requests else float("inf")
+    return Claim("commands sent to Redis per request", f"{each:.3f}", f"{bound}", 0 < each <= bound)
+
+
 def restarted(restarts, wanted):
     """That no request failed meanwhile is claims.nothing_failed's."""
     return Claim(
@@ -74,6 +79,6 @@ def no_slower(pairs, bound):
 
 def check(with_module, without, setup, restarts, wanted, bound_ms):
     common = [c for c in claims.check(with_module, without, setup) if not c.text.startswith("--no-lock")]
-    more = [fast(with_module, restarts, bound_ms), restarted(restarts, wanted)]
+    more = [fast(with_module, restarts, bound_ms), few_commands(with_module), restarted(restarts, wanted)]
     bursts = claims.stampede(without, setup)
     return common + more + [replace(bursts, text=bursts.text.replace("--no-lock", "without the module"))]

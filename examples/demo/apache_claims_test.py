@@ -43,6 +43,12 @@ class ApacheClaims(unittest.TestCase):
     def test_a_run_without_a_calm_moment_proves_nothing(self):
         self.assertFalse(apache_claims.fast(run_of(probe(9_500)), RESTARTS, 10).held)
 
+    def test_too_many_commands_are_reported(self):
+        run = run_of(*CALM)
+        for commands, held in ((len(CALM) // 10, True), (len(CALM) // 10 + 1, False), (0, False)):
+            run.commands = commands
+            self.assertEqual(apache_claims.few_commands(run).held, held)
+
     def test_a_restart_that_did_not_happen_is_reported(self):
         self.assertTrue(apache_claims.restarted(RESTARTS, 2).held)
         self.assertFalse(apache_claims.restarted(RESTARTS, 3).held)

@@ -10,7 +10,7 @@ from processes import Trouble, await_
 
 SITE = "shop.example"
 COUNTERS = {  # of /holdfast, by the names of the table
-    "cached": "hits",
+    "cached": "hits hits_near",
     "shared": "hits_shared",
     "stale": "hits_stale",
     "loaded": "loads",
@@ -44,6 +44,7 @@ class Apache(Server):
             "HoldfastCache /page",
             f"HoldfastTTL {setup.ttl_ms}ms",
             f"HoldfastStale {setup.ttl_ms}ms",
+            f"HoldfastNear {setup.ttl_ms}ms",
             "HoldfastStatus /holdfast",
         ]
         return [
@@ -75,7 +76,7 @@ class Apache(Server):
             return
         found = METRIC.findall(text.decode())
         now = {name: int(value) for name, _, value in found}
-        self.seen[found[0][1]] = {name: now[metric] for name, metric in COUNTERS.items()}
+        self.seen[found[0][1]] = {name: sum(now[m] for m in metrics.split()) for name, metrics in COUNTERS.items()}
         self.gauges = {name: now[name] for name in ("waiting", "held")}
         self.total = {name: sum(counters[name] for counters in self.seen.values()) for name in COUNTERS}
 

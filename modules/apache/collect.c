@@ -58,7 +58,8 @@ static void withhold(struct hfm_load *load, const hf_lease *lease)
 static void give_back(struct hfm_load *load)
 {
     if (load->withheld != NULL) {
-        apr_table_unset(load->r->headers_in, "Accept-Encoding");
+        for (size_t i = 0; withheld[i] != NULL; i++)
+            apr_table_unset(load->r->headers_in, withheld[i]);
         apr_table_unset(load->r->headers_in, HFM_FENCE);
         apr_table_overlap(load->r->headers_in, load->withheld, APR_OVERLAP_TABLES_SET);
     }
@@ -79,6 +80,21 @@ static bool keep(struct hfm_load *load, const char *data, size_t size)
     memcpy(load->body + load->size, data, size);
     load->size += size;
     return true;
+}
+
+/* The origin of an old page may say that it is still good. */
+static void ask_for_changes(struct hfm_load *load, hf_loading *loading)
+{
+    static const char *const conditions[][2] = {{"ETag", "If-None-Match"}, {"Last-Modified", "If-Modified-Since"}};
+    size_t size;
+    const void *old = hf_loading_old(loading, &size);
+    apr_table_t *headers = old != NULL ? hfm_page_headers(load->r->pool, old, size) : NULL;
+    for (size_t i = 0; headers != NULL && i < sizeof conditions / sizeof *conditions; i++) {
+        const char *value = apr_table_get(headers, conditions[i][0]);
+        if (value != NULL)
+            apr_table_setn(load->r->headers_in, conditions[i][1], value);
+        load->old = value != NULL ? headers : load->old;
+    }
 }
 
 /* What has been held back, before what comes now. */
@@ -144,12 +160,28 @@ static bool take_all(struct hfm_load *load, apr_bucket_brigade *brigade, enum hf
     return true;
 }
 
+/* "Not modified" is for us, if we have asked. What may not be kept any more is left alone by this process, and asked for again. */
+static enum hfm_verdict judge(struct hfm_load *load, int status)
+{
+    static const char *const lasting[] = {"Cache-Control", "Expires"}; /* what it need not say again */
+    bool is_same = status == HTTP_NOT_MODIFIED && load->old != NULL;
+    for (size_t i = 0; is_same && i < sizeof lasting / sizeof *lasting; i++)
+        if (hfm_rules_header(load->last, lasting[i]) == NULL && apr_table_get(load->old, lasting[i]) != NULL)
+            apr_table_setn(load->last->headers_out, lasting[i], apr_table_get(load->old, lasting[i]));
+    enum hfm_verdict verdict = hfm_rules_judge(load->last, is_same ? HTTP_OK : status, load->settings, &load->ttl_ms);
+    if (is_same && verdict == HFM_PASS) {
+        hfm_passing_note(load->r, HFM_PASS_MS);
+        load->ttl_ms = 1;
+    }
+    return is_same ? HFM_SAME : verdict;
+}
+
 static apr_status_t collect(ap_filter_t *f, apr_bucket_brigade *brigade)
 {
     struct hfm_load *load = f->ctx;
     enum hfm_verdict instead;
     if (load->verdict == HFM_UNSEEN)
-        load->verdict = hfm_rules_judge(load->last, load->last->status, load->settings, &load->ttl_ms);
+        load->verdict = judge(load, load->last->status);
     if (load->verdict == HFM_PASS)
         return let_go(load, HFM_PASS, brigade);
     if (!take_all(load, brigade, &instead))
@@ -193,9 +225,10 @@ static void end_answer(struct hfm_load *load)
     }
 }
 
-static void run(struct hfm_load *load, const hf_lease *lease)
+static void run(struct hfm_load *load, hf_loading *loading)
 {
-    withhold(load, lease);
+    withhold(load, hf_loading_lease(loading));
+    ask_for_changes(load, loading);
     hfm_collect_join(load, load->r);
     load->rc = ap_run_handler(load->r);
     end_answer(load);
@@ -221,19 +254,39 @@ static hf_status say_pass(struct hfm_load *load, hf_loading *loading)
     return hf_loading_set(loading, hfm_pass, strlen(hfm_pass));
 }
 
+/* A page of which a tag cannot be named is not stored: hf_loading_tag sees to that. */
+static void name_tags(struct hfm_load *load, hf_loading *loading)
+{
+    const char *name = hfm_tag_header(load->settings), *tags = name != NULL ? hfm_rules_header(load->last, name) : NULL;
+    char *rest, *copy = tags != NULL ? apr_pstrdup(load->r->pool, tags) : NULL;
+    for (char *tag = copy != NULL ? apr_strtok(copy, ", ", &rest) : NULL; tag != NULL; tag = apr_strtok(NULL, ", ", &rest))
+        (void)hf_loading_tag(loading, tag);
+}
+
+/* The tags are those that the origin names now, or none. */
+static hf_status say_same(struct hfm_load *load, hf_loading *loading)
+{
+    hf_loading_set_ttl(loading, load->ttl_ms);
+    name_tags(load, loading);
+    return hf_loading_same(loading);
+}
+
 static hf_status say_page(struct hfm_load *load, hf_loading *loading)
 {
     size_t size;
-    char *page = hfm_page_make(load->last, load->body, load->size, &size);
+    char *page = hfm_page_make(load->last, hfm_tag_header(load->settings), load->body, load->size, &size);
     if (page == NULL)
         return hf_loading_fail(loading, ENOMEM, "no memory for the page");
     hf_loading_set_ttl(loading, load->ttl_ms);
+    name_tags(load, loading);
     return hf_loading_give(loading, page, size, free);
 }
 
 /* The handler has refused and said nothing; Apache makes the error's page when we are through. */
 static enum hfm_verdict judge_refusal(struct hfm_load *load)
 {
+    if (load->rc == HTTP_NOT_MODIFIED)
+        return judge(load, load->rc);
     if (load->rc < HTTP_BAD_REQUEST) /* DECLINED, SUSPENDED, DONE; a redirect */
         return load->rc > 0 ? HFM_PASS : HFM_FAILED;
     return hfm_rules_judge(load->last, load->rc, load->settings, &load->ttl_ms);
@@ -244,14 +297,15 @@ hf_status hfm_collect_load(hf_loading *loading, void *arg)
     struct hfm_load *load = arg;
     load->ran = true;
     apr_pool_cleanup_register(load->r->pool, load, free_body, apr_pool_cleanup_null);
-    const hf_lease *lease = hf_loading_lease(loading);
-    load->is_local = lease == NULL;
-    run(load, lease);
+    load->is_local = hf_loading_lease(loading) == NULL;
+    run(load, loading);
     if (!load->sent && !load->complete && load->rc != OK) {
         load->verdict = judge_refusal(load);
         if (load->verdict == HFM_KEEP)
             return hf_loading_absent(loading);
     }
+    if (load->verdict == HFM_SAME && !load->sent)
+        return say_same(load, loading);
     if (load->verdict == HFM_PASS)
         return say_pass(load, loading);
     if (load->verdict == HFM_KEEP && is_whole(load))
@@ -268,6 +322,8 @@ int hfm_collect_send(struct hfm_load *load, const char *how)
     if (modified != NULL)
         ap_update_mtime(r, apr_date_parse_http(modified));
     apr_table_mergen(r->headers_out, "Cache-Status", how);
+    if (hfm_tag_header(load->settings) != NULL)
+        apr_table_unset(r->headers_out, hfm_tag_header(load->settings));
     int rc = r->status == HTTP_OK && r == load->r ? ap_meets_conditions(r) : OK;
     if (rc != OK)
         return rc;

@@ -87,7 +87,7 @@ static int check_configuration(apr_pool_t *pool, apr_pool_t *log_pool, apr_pool_
 
 static const char *name_of(hf_source source)
 {
-    static const char *const names[] = {"NONE", "CACHED", "LOADED", "SHARED", "STALE", "LOCAL"};
+    static const char *const names[] = {"NONE", "CACHED", "LOADED", "SHARED", "STALE", "LOCAL", "NEAR"};
     return (size_t)source < sizeof names / sizeof *names ? names[source] : "OTHER";
 }
 
@@ -119,7 +119,8 @@ static hf_status fetch(struct hfm_load *load, hf_value **value)
     const struct hfm_settings *s = load->settings;
     const hf_fetch_options *options = HF_FETCH(.load = hfm_collect_load, .arg = load, .ttl_ms = hfm_ttl_ms(s),
                                                .stale_ms = hfm_stale_ms(s), .negative_ttl_ms = hfm_negative_ttl_ms(s),
-                                               .wait_ms = LOOK_MS, .max_load_ms = LONGEST_MS);
+                                               .wait_ms = LOOK_MS, .max_load_ms = LONGEST_MS, .near_ms = hfm_near_ms(s),
+                                               .jitter = hfm_jitter(s));
     do
         status = hf_fetch(load->client, load->key, options, value, &error);
     while (status == HF_TIMEOUT && !load->ran && !hfm_passing_is(load->r) && apr_time_now() < end);
@@ -132,16 +133,17 @@ static hf_status fetch(struct hfm_load *load, hf_value **value)
 static int answer_loaded(struct hfm_load *load, hf_value *value)
 {
     int rc = DECLINED;
-    bool is_better = value != NULL && value->source == HF_STALE && !value->absent && !load->sent && load->verdict == HFM_FAILED;
+    bool is_better = value != NULL && !load->sent && !value->absent &&
+                  (load->verdict == HFM_SAME || (load->verdict == HFM_FAILED && value->source == HF_STALE));
     const char *how = note(load->last, load, value);
     if (is_better) {
         apr_table_clear(load->last->headers_out);
-        rc = hfm_page_send(load->last, value, how);
+        rc = hfm_page_send(load->last, load->settings, value, how);
     }
     if (rc != DECLINED)
         return rc;
     hf_value_free(value);
-    return hfm_collect_send(load, how);
+    return load->verdict == HFM_SAME && !load->sent ? HTTP_SERVICE_UNAVAILABLE : hfm_collect_send(load, how);
 }
 
 static int answer_found(struct hfm_load *load, hf_value *value)
@@ -152,7 +154,7 @@ static int answer_found(struct hfm_load *load, hf_value *value)
     else if (hfm_page_is_pass(value))
         hfm_passing_note(load->r, value->fresh_ms < HFM_PASS_MS ? value->fresh_ms : HFM_PASS_MS);
     else
-        rc = hfm_page_send(load->r, value, note(load->r, load, value));
+        rc = hfm_page_send(load->r, load->settings, value, note(load->r, load, value));
     if (rc == DECLINED || value->absent)
         hf_value_free(value);
     return rc;

@@ -19,7 +19,9 @@ extern module AP_MODULE_DECLARE_DATA holdfast_module __attribute__((visibility("
 struct hfm_settings { /* of a directory, a location, a virtual host; they are merged as Apache does it */
     apr_array_header_t *paths; /* of const char *; empty: off; NULL: not said here, like -1 below */
     const char *status_path;
-    int64_t ttl_ms, stale_ms, max_size;
+    const char *tag_header;    /* "": none */
+    int64_t ttl_ms, stale_ms, near_ms, max_size;
+    double jitter;
 };
 
 extern const command_rec hfm_directives[];
@@ -31,6 +33,9 @@ bool hfm_settings_want(const struct hfm_settings *settings, const char *path);
 int64_t hfm_ttl_ms(const struct hfm_settings *settings);
 int64_t hfm_negative_ttl_ms(const struct hfm_settings *settings);
 int64_t hfm_stale_ms(const struct hfm_settings *settings);
+int64_t hfm_near_ms(const struct hfm_settings *settings);
+double hfm_jitter(const struct hfm_settings *settings);
+const char *hfm_tag_header(const struct hfm_settings *settings); /* NULL: none */
 int64_t hfm_max_size(const struct hfm_settings *settings);
 
 /* ---- rules.c: which requests are looked up, and which answers are kept ---- */
@@ -38,6 +43,7 @@ int64_t hfm_max_size(const struct hfm_settings *settings);
 enum hfm_verdict {
     HFM_UNSEEN,
     HFM_KEEP,
+    HFM_SAME,   /* the old page is still good */
     HFM_FAILED, /* the origin is in trouble: an old page is better; no reason to leave the page alone */
     HFM_PASS    /* neither kept nor shared */
 };
@@ -64,13 +70,16 @@ bool hfm_passing_is(const request_rec *r);
 
 /* ---- page.c: an answer as bytes, and back ---- */
 
-/* A new block, which free() ends; NULL: no memory. */
-char *hfm_page_make(request_rec *r, const char *body, size_t body_size, size_t *size);
+/* A new block, which free() ends; NULL: no memory. `without`: a header that is not kept, or NULL. */
+char *hfm_page_make(request_rec *r, const char *without, const char *body, size_t body_size, size_t *size);
 bool hfm_page_is_pass(const hf_value *value);
+
+/* The headers of a page's bytes, which end with a NUL; NULL: they are no page. */
+apr_table_t *hfm_page_headers(apr_pool_t *pool, const void *data, size_t size);
 extern const char hfm_pass[]; /* the value of a page that is left alone by the whole fleet */
 
 /* Answers with a page: the value becomes the request's. DECLINED: it is no page, nothing has been done. */
-int hfm_page_send(request_rec *r, hf_value *value, const char *how);
+int hfm_page_send(request_rec *r, const struct hfm_settings *settings, hf_value *value, const char *how);
 
 /* ---- collect.c: the loader, which runs the request's own handler and keeps what it says ---- */
 
@@ -82,6 +91,7 @@ struct hfm_load {
     const char *key;
     apr_table_t *withheld; /* headers of the request that the handler does not see */
     bool is_head, is_local; /* local: loaded without the server */
+    apr_table_t *old;       /* the headers of an old page, if the origin is asked whether that is still good */
     ap_filter_t *filter;    /* NULL: what comes is the client's */
     enum hfm_verdict verdict;
     bool ran, complete; /* it ended with an EOS, here */

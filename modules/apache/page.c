@@ -22,6 +22,7 @@ static const char *const unkept[] = {"Connection", "Keep-Alive", "Proxy-Authenti
 struct head {
     request_rec *r;
     const char *connection; /* the header of that name: it names more that belongs to the connection */
+    const char *without;    /* NULL: none */
 };
 
 static bool is_kept(const struct head *head, const char *name)
@@ -29,6 +30,8 @@ static bool is_kept(const struct head *head, const char *name)
     for (size_t i = 0; unkept[i] != NULL; i++)
         if (ap_cstr_casecmp(name, unkept[i]) == 0)
             return false;
+    if (head->without != NULL && ap_cstr_casecmp(name, head->without) == 0)
+        return false;
     return head->connection == NULL || !ap_find_token(head->r->pool, head->connection, name);
 }
 
@@ -38,10 +41,10 @@ static void add_line(apr_array_header_t *lines, apr_pool_t *pool, const char *na
         APR_ARRAY_PUSH(lines, const char *) = apr_pstrcat(pool, name, ": ", value, "\r\n", NULL);
 }
 
-static const char *head_of(request_rec *r)
+static const char *head_of(request_rec *r, const char *without)
 {
     apr_array_header_t *lines = apr_array_make(r->pool, 16, sizeof(const char *));
-    struct head head = {.r = r, .connection = hfm_rules_header(r, "Connection")};
+    struct head head = {.r = r, .connection = hfm_rules_header(r, "Connection"), .without = without};
     const apr_table_t *const tables[] = {r->headers_out, r->err_headers_out};
     char *date = apr_palloc(r->pool, APR_RFC822_DATE_LEN);
     (void)apr_rfc822_date(date, apr_time_now());
@@ -63,9 +66,9 @@ static const char *head_of(request_rec *r)
     return apr_array_pstrcat(r->pool, lines, '\0');
 }
 
-char *hfm_page_make(request_rec *r, const char *body, size_t body_size, size_t *size)
+char *hfm_page_make(request_rec *r, const char *without, const char *body, size_t body_size, size_t *size)
 {
-    const char *head = head_of(r);
+    const char *head = head_of(r, without);
     size_t head_size = strlen(head);
     char *page = malloc(head_size + body_size + 1);
     if (page == NULL)
@@ -83,15 +86,15 @@ bool hfm_page_is_pass(const hf_value *value)
 }
 
 /* The headers of a page, and where its body begins; NULL: the bytes are somebody else's. */
-static apr_table_t *read_head(apr_pool_t *pool, const hf_value *value, int *status, size_t *body_at)
+static apr_table_t *read_head(apr_pool_t *pool, const char *data, size_t size, int *status, size_t *body_at)
 {
-    const char *data = value->data, *end;
-    size_t size = strlen(VERSION);
-    if (value->size < size + 4 || memcmp(data, VERSION, size) != 0 || strlen(data) < size ||
+    const char *end;
+    size_t version = strlen(VERSION);
+    if (size < version + 4 || memcmp(data, VERSION, version) != 0 ||
         (end = strstr(data, "\r\n\r\n")) == NULL) /* it ends with a NUL, so this ends too */
         return NULL;
     *body_at = (size_t)(end - data) + 4;
-    *status = atoi(data + size);
+    *status = atoi(data + version);
     apr_table_t *headers = apr_table_make(pool, 16);
     char *head = apr_pstrmemdup(pool, data, (size_t)(end - data)), *rest;
     (void)apr_strtok(head, "\r\n", &rest);
@@ -105,6 +108,13 @@ static apr_table_t *read_head(apr_pool_t *pool, const hf_value *value, int *stat
     return *status == HTTP_OK || *status == HTTP_MOVED_PERMANENTLY || *status == HTTP_NOT_FOUND ? headers : NULL;
 }
 
+apr_table_t *hfm_page_headers(apr_pool_t *pool, const void *data, size_t size)
+{
+    int status;
+    size_t body_at;
+    return read_head(pool, data, size, &status, &body_at);
+}
+
 static const char *take(apr_table_t *headers, const char *name)
 {
     const char *value = apr_table_get(headers, name);
@@ -112,17 +122,8 @@ static const char *take(apr_table_t *headers, const char *name)
     return value;
 }
 
-static const char *age_of(apr_pool_t *pool, apr_table_t *headers)
-{
-    const char *date = take(headers, "Date"), *age = take(headers, "Age");
-    apr_time_t loaded = date != NULL ? apr_date_parse_http(date) : 0, now = apr_time_now();
-    int64_t seconds = (age != NULL ? apr_strtoi64(age, NULL, 10) : 0) + (loaded > 0 && now > loaded ? apr_time_sec(now - loaded) : 0);
-    return apr_psprintf(pool, "%" PRId64, seconds);
-}
-
 static void answer_with(request_rec *r, int status, apr_table_t *headers)
 {
-    const char *age = age_of(r->pool, headers);
     r->status = status;
     r->status_line = NULL;
     r->content_languages = NULL;
@@ -138,7 +139,23 @@ static void answer_with(request_rec *r, int status, apr_table_t *headers)
     }
     for (int n = 0; n < all->nelts; n++)
         apr_table_addn(r->headers_out, APR_ARRAY_IDX(all, n, apr_table_entry_t).key, APR_ARRAY_IDX(all, n, apr_table_entry_t).val);
-    apr_table_setn(r->headers_out, "Age", age);
+}
+
+/* Seconds since it was loaded, or since the origin said that it is still good: its bytes do not tell of that, its end does. */
+static int64_t seconds_kept(request_rec *r, const struct hfm_settings *settings, const char *date, const hf_value *value)
+{
+    int64_t ttl_ms;
+    apr_time_t loaded = date != NULL ? apr_date_parse_http(date) : 0, now = apr_time_now();
+    int64_t kept_ms = loaded > 0 && now > loaded ? apr_time_as_msec(now - loaded) : 0;
+    if (value->stored && hfm_rules_judge(r, r->status, settings, &ttl_ms) == HFM_KEEP && ttl_ms - value->fresh_ms < kept_ms)
+        kept_ms = ttl_ms > value->fresh_ms ? ttl_ms - value->fresh_ms : 0;
+    return kept_ms / 1000;
+}
+
+static void set_age(request_rec *r, const struct hfm_settings *settings, const char *date, const char *before, const hf_value *value)
+{
+    int64_t seconds = seconds_kept(r, settings, date, value) + (before != NULL ? apr_strtoi64(before, NULL, 10) : 0);
+    apr_table_setn(r->headers_out, "Age", apr_psprintf(r->pool, "%" PRId64, seconds));
 }
 
 static apr_status_t free_value(void *value)
@@ -147,15 +164,17 @@ static apr_status_t free_value(void *value)
     return APR_SUCCESS;
 }
 
-int hfm_page_send(request_rec *r, hf_value *value, const char *how)
+int hfm_page_send(request_rec *r, const struct hfm_settings *settings, hf_value *value, const char *how)
 {
     int status;
     size_t body_at;
-    apr_table_t *headers = read_head(r->pool, value, &status, &body_at);
+    apr_table_t *headers = read_head(r->pool, value->data, value->size, &status, &body_at);
     if (headers == NULL)
         return DECLINED;
     apr_pool_cleanup_register(r->pool, value, free_value, apr_pool_cleanup_null);
+    const char *date = take(headers, "Date"), *before = apr_table_get(headers, "Age");
     answer_with(r, status, headers);
+    set_age(r, settings, date, before, value);
     apr_table_mergen(r->headers_out, "Cache-Status", how);
     const char *modified = apr_table_get(r->headers_out, "Last-Modified");
     if (modified != NULL)

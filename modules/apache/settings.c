@@ -5,12 +5,14 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 #include <http_core.h>
+#include <stdlib.h>
 
 #define NOT_SAID     (-1)
 #define TTL_MS       60000
 #define NEGATIVE_MS  10000
 #define MAX_SIZE     ((int64_t)1 << 20)
 #define MOST_SIZE    ((int64_t)15 << 20) /* below the max_value_bytes of a client */
+#define MOST_JITTER  0.9
 #define LONGEST_MS   ((int64_t)30 * 24 * 3600 * 1000)
 
 const char *hfm_uri;
@@ -19,7 +21,8 @@ void *hfm_settings_new(apr_pool_t *pool, char *folder)
 {
     (void)folder;
     struct hfm_settings *settings = apr_pcalloc(pool, sizeof *settings);
-    settings->ttl_ms = settings->stale_ms = settings->max_size = NOT_SAID;
+    settings->ttl_ms = settings->stale_ms = settings->near_ms = settings->max_size = NOT_SAID;
+    settings->jitter = NOT_SAID;
     return settings;
 }
 
@@ -35,6 +38,12 @@ void *hfm_settings_merge(apr_pool_t *pool, void *outer, void *inner)
         merged->ttl_ms = more->ttl_ms;
     if (more->stale_ms != NOT_SAID)
         merged->stale_ms = more->stale_ms;
+    if (more->near_ms != NOT_SAID)
+        merged->near_ms = more->near_ms;
+    if (more->jitter >= 0)
+        merged->jitter = more->jitter;
+    if (more->tag_header != NULL)
+        merged->tag_header = more->tag_header;
     if (more->max_size != NOT_SAID)
         merged->max_size = more->max_size;
     return merged;
@@ -69,6 +78,21 @@ int64_t hfm_negative_ttl_ms(const struct hfm_settings *settings)
 int64_t hfm_stale_ms(const struct hfm_settings *settings)
 {
     return settings->stale_ms == NOT_SAID ? 0 : settings->stale_ms;
+}
+
+int64_t hfm_near_ms(const struct hfm_settings *settings)
+{
+    return settings->near_ms == NOT_SAID ? 0 : settings->near_ms;
+}
+
+double hfm_jitter(const struct hfm_settings *settings)
+{
+    return settings->jitter < 0 ? 0 : settings->jitter;
+}
+
+const char *hfm_tag_header(const struct hfm_settings *settings)
+{
+    return settings->tag_header == NULL || settings->tag_header[0] == '\0' ? NULL : settings->tag_header;
 }
 
 int64_t hfm_max_size(const struct hfm_settings *settings)
@@ -129,6 +153,23 @@ static const char *set_size(cmd_parms *cmd, void *given, const char *text)
     return NULL;
 }
 
+static const char *set_jitter(cmd_parms *cmd, void *given, const char *text)
+{
+    char *end;
+    double jitter = apr_isdigit(text[0]) ? strtod(text, &end) : -1;
+    if (jitter < 0 || *end != '\0' || jitter > MOST_JITTER)
+        return apr_psprintf(cmd->pool, "HoldfastJitter wants a number from 0 to 0.9, not %s", text);
+    ((struct hfm_settings *)given)->jitter = jitter;
+    return NULL;
+}
+
+static const char *set_tag_header(cmd_parms *cmd, void *given, const char *name)
+{
+    (void)cmd;
+    ((struct hfm_settings *)given)->tag_header = ap_cstr_casecmp(name, "off") == 0 ? "" : name;
+    return NULL;
+}
+
 static const char *set_status(cmd_parms *cmd, void *given, const char *path)
 {
     (void)cmd;
@@ -144,6 +185,12 @@ const command_rec hfm_directives[] = {
     AP_INIT_TAKE1("HoldfastTTL", set_ttl, FIELD(ttl_ms), RSRC_CONF | ACCESS_CONF, "how long a page is fresh (60)"),
     AP_INIT_TAKE1("HoldfastStale", set_time, FIELD(stale_ms), RSRC_CONF | ACCESS_CONF,
                   "how much longer an old page is given out while one request loads a new one (0)"),
+    AP_INIT_TAKE1("HoldfastNear", set_time, FIELD(near_ms), RSRC_CONF | ACCESS_CONF,
+                  "how long a page is given out from the child's own memory, while Redis tells of changes (0)"),
+    AP_INIT_TAKE1("HoldfastJitter", set_jitter, NULL, RSRC_CONF | ACCESS_CONF,
+                  "0.1: each page is fresh for up to 10 % less, so that not all come to their end at once (0)"),
+    AP_INIT_TAKE1("HoldfastTagHeader", set_tag_header, NULL, RSRC_CONF | ACCESS_CONF,
+                  "the header of an answer that names its tags, or off"),
     AP_INIT_TAKE1("HoldfastMaxSize", set_size, NULL, RSRC_CONF | ACCESS_CONF, "the longest body that is cached (1M)"),
     AP_INIT_TAKE1("HoldfastStatus", set_status, NULL, RSRC_CONF, "the path of the counters, for Prometheus"),
     {.name = NULL},
