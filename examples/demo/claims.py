@@ -74,6 +74,7 @@ class Setup:
     command_ms: int = 1000
     slack_ms: int = 400  # a local load, and the thread's way to the core
     redial_ms: int = 0  # how much later than the first connection the last one may be back
+    near_lag_ms: int = 0  # so long a page from a server's memory may be given out without Redis
     down_after_ms: Optional[int] = None  # of the sentinels: then the outage is a failover, else a freeze
 
     @property
@@ -300,6 +301,7 @@ def outage_answers(run, setup):
             continue  # Redis may have been asked before the outage or after it
         counts[probe.source or "none"] += 1
         allowed = {"STALE", "LOCAL"} | ({"SHARED", "LOADED"} if probe.page in under_way else set())
+        allowed |= {"NEAR"} if probe.start < outage.silent_from + setup.near_lag_ms * MS else set()
         bad += probe.status != 200 or probe.source not in allowed
     seen = ", ".join(f"{n} {source}" for source, n in sorted(counts.items())) or "no answer at all"
     return Claim(

@@ -157,6 +157,14 @@ class Claims(unittest.TestCase):
         run.probes.append(probe(21_000, 5, source="CACHED"))
         self.assert_breaks(run, claims.outage_answers)
 
+    def test_a_page_from_memory_is_allowed_as_long_as_the_proof_lasts(self):
+        run, near = good_run(), replace(SETUP, near_lag_ms=1_000)
+        run.probes.append(probe(20_999, source="NEAR"))
+        self.assertFalse(claims.outage_answers(run, SETUP).held)
+        self.assertTrue(claims.outage_answers(run, near).held)
+        run.probes.append(probe(21_000, source="NEAR"))
+        self.assertFalse(claims.outage_answers(run, near).held)
+
     def test_a_load_under_way_when_the_freeze_began_may_be_shared(self):
         run = good_run()
         run.probes.append(probe(20_010, 200, source="SHARED"))

@@ -109,7 +109,7 @@ class Show:
             self.say(words)
 
     def kill(self):
-        server, pid, at = self.killed, self.killed.child.pid, now_ns()
+        server, pid, at = self.killed, self.killed.pid, now_ns()
         server.kill()
         server.end_load(killed=True)
         self.run.kill = Kill(pid, server.number, at, 0)
@@ -120,7 +120,7 @@ class Show:
         self.killed.start_load()
         kill = self.run.kill
         self.run.kill = Kill(kill.pid, kill.server, kill.at, now_ns())
-        self.say(f"server {kill.server + 1} is back (pid {self.killed.child.pid})")
+        self.say(f"server {kill.server + 1} is back (pid {self.killed.pid})")
 
     def finish(self, probes):
         fleet, run = self.fleet, self.run
@@ -136,7 +136,7 @@ class Show:
         self.screen.erase()
 
 
-def summary(screen, with_lock, without, setup):
+def summary(screen, with_lock, without, setup, names=("hf_fetch", "GET, load, SET")):
     def line(name, of, form="{:,.0f}"):
         screen.say(f"{name:34}{form.format(of(with_lock)):>14}{form.format(of(without)):>18}")
 
@@ -144,7 +144,7 @@ def summary(screen, with_lock, without, setup):
         return percentile([(p.end - p.start) / MS for p in run.probes if p.status == 200], share)
 
     screen.say()
-    screen.say(screen.bold(f"{'':34}{'hf_fetch':>14}{'GET, load, SET':>18}"))
+    screen.say(screen.bold(f"{'':34}{names[0]:>14}{names[1]:>18}"))
     line("seconds under load", lambda r: r.seconds)
     line("requests per second", lambda r: r.requests / r.seconds)
     line("latency p50, ms", lambda r: latency(r, 0.5), "{:,.1f}")
@@ -198,6 +198,7 @@ def arguments():
     parser.add_argument("--connections", type=int, default=300, help="keep-alive connections (%(default)s)")
     parser.add_argument("--processes", type=int, default=3, help="servers, 2 at least (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="the same in 18 seconds, for tests")
+    parser.add_argument("--apache", action="store_true", help="with Apaches and mod_holdfast; --apache --help: options")
     parser.add_argument("--output", type=Path, help="folder for picture and logs (demo, beside the build)")
     parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # only look at the options
     args = parser.parse_args()
@@ -250,15 +251,25 @@ def demo(args, screen):
     return held
 
 
+def apache(words, screen):
+    import apache_demo  # which imports this file: a part of it is the same
+
+    return apache_demo.main(words, screen)
+
+
 def main():
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    args, screen = arguments(), Screen()
-    if args.check:
-        return 0
+    screen, words = Screen(), sys.argv[1:]
     try:
-        held = demo(args, screen)
+        if "--apache" in words:
+            held = apache(words, screen)
+        else:
+            args = arguments()
+            if args.check:
+                return 0
+            held = demo(args, screen)
     except Trouble as trouble:
         screen.say(f"demo: {trouble}")
         return 2

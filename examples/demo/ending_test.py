@@ -22,6 +22,20 @@ def children(pid):
         return []
 
 
+def name_of(pid):
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def folder_of(pid):
     """Where a redis-server of the demo lives."""
     try:
@@ -53,6 +67,21 @@ class Endings(unittest.TestCase):
             self.assertEqual(folder.exists(), folder_stays)
             if folder_stays:
                 subprocess.run(["rm", "-rf", folder], check=True)
+
+    def test_apaches_by_kill_9(self):
+        """Their children are not the demo's, and would not notice that their parent has died."""
+        if not (Path(BUILD) / "modules" / "apache" / "mod_holdfast.so").exists():
+            self.skipTest("no module for Apache")
+        with tempfile.TemporaryDirectory() as output:
+            command = [sys.executable, "-B", HERE / "demo.py", "--apache", "--quick", "--build", BUILD, "--output", output]
+            demo = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+            of_apache = lambda: [p for c in children(demo.pid) for p in children(c) if name_of(p) in ("apache2", "httpd")]
+            served = until(lambda: len(c := of_apache()) >= 3 and children(demo.pid) + c)
+            [folder] = {folder_of(pid) for pid in served} - {None}
+            demo.kill()
+            demo.wait(PATIENCE_S)
+            until(lambda: not any(map(is_alive, served)))
+            subprocess.run(["rm", "-rf", folder], check=True)
 
     def test_by_ctrl_c(self):
         self.end_by(signal.SIGINT, 130)

@@ -57,7 +57,8 @@ class Redis(Child):
         home = folder / name
         home.mkdir()
         socket_path, config = home / "redis.sock", home / "redis.conf"
-        own = [f"dir {home}", f"unixsocket {socket_path}", "unixsocketperm 700", "bind 127.0.0.1"]
+        # The folder is ours alone, unless servers run as another user (apache_fleet.py).
+        own = [f"dir {home}", f"unixsocket {socket_path}", "unixsocketperm 777", "bind 127.0.0.1"]
         if not sentinel:
             own += ['save ""', "appendonly no"]
         config.write_text("\n".join([*own, *lines, ""]))

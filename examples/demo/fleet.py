@@ -21,14 +21,15 @@ ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # they wait until all 
 class Page:
     """A keep-alive connection to one server."""
 
-    def __init__(self, port, timeout=10):
-        self.http = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    def __init__(self, port, timeout=10, address="127.0.0.1", headers=()):
+        self.http, self.headers = http.client.HTTPConnection(address, port, timeout=timeout), dict(headers)
 
     def get(self, path):
         try:
-            self.http.request("GET", path)
+            self.http.request("GET", path, headers=self.headers)
             answer = self.http.getresponse()
-            return answer.status, answer.getheader("X-Source", ""), answer.read()
+            source = answer.getheader("X-Source") or answer.getheader("Cache-Status", "").rpartition("detail=")[2]
+            return answer.status, source, answer.read()
         except (OSError, http.client.HTTPException):
             self.http.close()
             return 0, "", b""
@@ -36,6 +37,8 @@ class Page:
 
 class Server:
     """A stampede_server and the wrk that loads it. Counters go on over a restart."""
+
+    address, headers = "127.0.0.1", {}
 
     def __init__(self, fleet, number, port):
         self.fleet, self.number, self.port = fleet, number, port
@@ -57,8 +60,16 @@ class Server:
             self.fleet.origin_port,
             self.fleet.setup.ttl_ms,
         )
-        self.page = Page(self.port, timeout=2)
+        self.page = self.connect(timeout=2)
         await_(lambda: self.page.get("/stats")[0] == 200, self.child)
+
+    @property
+    def pid(self):
+        """Of the process that loads."""
+        return self.child.pid if self.child else None
+
+    def connect(self, timeout=10):
+        return Page(self.port, timeout, self.address, self.headers)
 
     def start_load(self):
         self.wrk = Child(
@@ -73,9 +84,10 @@ class Server:
             "3600s",
             "--timeout",
             "10s",
+            *(word for name, value in self.headers.items() for word in ("--header", f"{name}: {value}")),
             "--script",
             Path(__file__).with_name("load.lua"),
-            f"http://127.0.0.1:{self.port}",
+            f"http://{self.address}:{self.port}",
             "--",
             HOT_PERCENT,
             PAGES,
@@ -107,8 +119,7 @@ class Server:
         self.total = {name: value + self.base.get(name, 0) for name, value in now.items()}
 
     def kill(self):
-        self.child.process.kill()
-        self.child.process.wait()
+        self.child.end(signal.SIGKILL)
         self.child, self.gauges, self.base = None, {}, dict(self.total)
 
 
@@ -119,8 +130,11 @@ class Fleet:
         self.engine_name, self.engine, self.origin = engine, None, None
         self.build, self.setup, self.lock, self.origin_log = build, setup, lock, origin_log
         self.connections = max(1, connections // processes)  # for each server
-        self.servers = [Server(self, n, port) for n, port in enumerate(free_ports(processes))]
+        self.servers = self.make_servers(processes)
         self.wrks, self.is_away, self.origin_lines = [], False, None
+
+    def make_servers(self, count):
+        return [Server(self, n, port) for n, port in enumerate(free_ports(count))]
 
     def binary(self, name):
         return self.build / "examples" / "demo" / name
@@ -145,6 +159,7 @@ class Fleet:
             self.origin_port,
             self.origin_log,
             self.setup.load_ms,
+            self.folder / "origin.sock",
         )
         await_(lambda: self.under_way() is not None, self.origin)
         self.loads_read, self.origin_lines = [], open(self.origin_log, encoding="ascii")
@@ -163,7 +178,7 @@ class Fleet:
         """The server whose load of the hot page has just begun, or None."""
         for page, pid, start in self.under_way() or []:
             if page == HOT and now_ns() - start < setup.load_ms * 1_000_000 // 2:
-                return next((s for s in self.servers if s.child and s.child.pid == pid), None)
+                return next((s for s in self.servers if s.pid == pid), None)
         return None
 
     def take_away(self):

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -110,6 +112,19 @@ static void say_now(int fd)
     say(fd, "200 OK", body, size);
 }
 
+/* Who asks, and under which fence: it says so itself, or it is Apache's process at the other end of our unix socket. */
+static bool find_loader(int fd, const char *head, struct load *load)
+{
+    const char *loader = strstr(head, "X-Loader: "), *fence = strstr(head, "X-Fence: ");
+    struct ucred peer = {.pid = 0};
+    socklen_t size = sizeof peer;
+    if (loader == NULL && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid > 0)
+        fence = strcasestr(head, "Holdfast-Fence: ");
+    load->loader = loader != NULL ? strtol(loader + strlen("X-Loader: "), NULL, 10) : peer.pid;
+    load->fence = fence != NULL ? strtoll(strchr(fence, ' '), NULL, 10) : 0;
+    return load->loader != 0;
+}
+
 static void *serve(void *arg)
 {
     int fd = (int)(intptr_t)arg;
@@ -119,10 +134,7 @@ static void *serve(void *arg)
     while (strstr(head, "\r\n\r\n") == NULL && (n = recv(fd, head + size, sizeof head - 1 - size, 0)) > 0)
         size += (size_t)n;
     struct load load = {.page = ""};
-    const char *loader = strstr(head, "X-Loader: "), *fence = strstr(head, "X-Fence: ");
-    if (loader != NULL && fence != NULL && sscanf(head, "GET /page/%64[a-z0-9-] ", load.page) == 1) {
-        load.loader = strtol(loader + strlen("X-Loader: "), NULL, 10);
-        load.fence = strtoll(fence + strlen("X-Fence: "), NULL, 10);
+    if (sscanf(head, "GET /page/%64[a-z0-9-] ", load.page) == 1 && find_loader(fd, head, &load)) {
         say_page(fd, &load);
     } else if (strncmp(head, "GET /now ", 9) == 0) {
         say_now(fd);
@@ -145,10 +157,38 @@ static int listen_on(const char *port)
     return fd;
 }
 
+static int listen_at(const char *path)
+{
+    struct sockaddr_un here = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(here.sun_path, sizeof here.sun_path, "%s", path);
+    umask(0); /* Apache's children are other users */
+    if (fd < 0 || bind(fd, (struct sockaddr *)&here, sizeof here) != 0 || listen(fd, SOMAXCONN) != 0) {
+        perror(path);
+        exit(1);
+    }
+    return fd;
+}
+
+static void *serve_all(void *listener)
+{
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 256 * 1024);
+    pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED);
+    for (;;) {
+        pthread_t thread;
+        int fd = accept4((int)(intptr_t)listener, NULL, NULL, SOCK_CLOEXEC);
+        if (fd >= 0 && pthread_create(&thread, &small, serve, (void *)(intptr_t)fd) != 0)
+            (void)close(fd);
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 4 || (page_ms = atol(argv[3])) < 0) {
-        fprintf(stderr, "usage: origin PORT LOG_FILE PAGE_MS\n"
+    if (argc < 4 || argc > 5 || (page_ms = atol(argv[3])) < 0) {
+        fprintf(stderr, "usage: origin PORT LOG_FILE PAGE_MS [SOCKET]\n"
                         "A line of the log: page, loader's pid, its fence (0: none), start and end in ns of\n"
                         "CLOCK_BOOTTIME, and `sent`, or `gone` if nobody was left to take the page.\n");
         return 64;
@@ -158,15 +198,8 @@ int main(int argc, char **argv)
         perror(argv[2]);
         return 1;
     }
-    int listener = listen_on(argv[1]);
-    pthread_attr_t small;
-    pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, 256 * 1024);
-    pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED);
-    for (;;) {
-        pthread_t thread;
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (fd >= 0 && pthread_create(&thread, &small, serve, (void *)(intptr_t)fd) != 0)
-            (void)close(fd);
-    }
+    pthread_t thread;
+    if (argc == 5 && pthread_create(&thread, NULL, serve_all, (void *)(intptr_t)listen_at(argv[4])) != 0)
+        return 1;
+    serve_all((void *)(intptr_t)listen_on(argv[1]));
 }

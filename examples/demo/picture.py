@@ -105,7 +105,7 @@ def upright(panel, second, color, words):
     ]
 
 
-def draw(with_lock, without, setup, processes, connections):
+def draw(with_lock, without, setup, processes, connections, names=("hf_fetch", "GET, load, SET")):
     stops = "then the primary" if setup.fails_over else "Redis stops"
     away = "no primary" if setup.fails_over else "Redis frozen"
     held, free = per_second(with_lock, with_lock.loads), per_second(without, without.loads)
@@ -129,10 +129,10 @@ def draw(with_lock, without, setup, processes, connections):
             SOFT,
         ),
     ]
-    out += legend(LEFT, 104, ORANGE, f"GET, load, SET: {sum(free):,} loads in {len(free)} s")
-    out += legend(LEFT + 330, 104, BLUE, f"hf_fetch: {sum(held):,} loads in {len(held)} s")
+    out += legend(LEFT, 104, ORANGE, f"{names[1]}: {sum(free):,} loads in {len(free)} s")
+    out += legend(LEFT + 330, 104, BLUE, f"{names[0]}: {sum(held):,} loads in {len(held)} s")
     out += both.axes() + both.bars(free, ORANGE, 0.08, 0.42) + both.bars(held, BLUE, 0.52, 0.4)
-    out.append(text(28, 452, f"hf_fetch alone, enlarged: a loader dies, {stops}", 15, INK, weight=600))
+    out.append(text(28, 452, f"{names[0]} alone, enlarged: a loader dies, {stops}", 15, INK, weight=600))
     out += legend(LEFT, 480, BLUE, "under a lease") + legend(
         LEFT + 330, 480, SKY, "without one, Redis being away"
     )

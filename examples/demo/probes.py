@@ -5,7 +5,7 @@ import random
 import threading
 
 from claims import HOT, Probe
-from fleet import HOT_PERCENT, PAGES, Page
+from fleet import HOT_PERCENT, PAGES
 from processes import now_ns
 
 THREADS = 4  # for each server
@@ -31,7 +31,7 @@ class Probes:
         self.taken.append(Probe(server.number, page, start, now_ns(), status, source))
 
     def run(self, server, seed):
-        connection, choice = Page(server.port), random.Random(100 * server.number + seed)
+        connection, choice = server.connect(), random.Random(100 * server.number + seed)
         while not self.stopping.wait(PAUSE * choice.uniform(0.5, 1.5)):
             page = HOT if choice.randrange(100) < HOT_PERCENT else f"p{choice.randint(1, PAGES)}"
             self.ask(connection, server, page)
@@ -41,7 +41,7 @@ class Probes:
         for server in self.servers:
             for _ in range(2):
                 thread = threading.Thread(
-                    target=lambda s=server: self.ask(Page(s.port), s, page), daemon=True
+                    target=lambda s=server: self.ask(s.connect(), s, page), daemon=True
                 )
                 self.threads.append(thread)
                 thread.start()

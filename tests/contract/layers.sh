@@ -17,11 +17,11 @@ climbs() {
     failed=1
 }
 
-climbs "base" "pool|watchdog|core|tests|tools|examples"
-climbs "pool" "watchdog|core|tests|tools|examples"
-climbs "watchdog" "pool|core|tests|tools|examples"
-climbs "core" "tests|tools|examples"
-climbs "include tools examples bench" "base|pool|watchdog|core|tests"
+climbs "base" "pool|watchdog|core|tests|tools|modules|examples"
+climbs "pool" "watchdog|core|tests|tools|modules|examples"
+climbs "watchdog" "pool|core|tests|tools|modules|examples"
+climbs "core" "tests|tools|modules|examples"
+climbs "include tools modules examples bench" "base|pool|watchdog|core|tests"
 
 # The rooms of core, lowest first: none includes one above it. Policy is pure, and sees no other floor than base.
 above=client
@@ -72,11 +72,11 @@ circles() {
     failed=1
 }
 
-for room in base pool watchdog tools core/policy core/protocol core/context core/lock core/fetch core/client; do
+for room in base pool watchdog tools modules/apache core/policy core/protocol core/context core/lock core/fetch core/client; do
     circles $room 3
 done
 
-up=$(grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"\.\.?/' base pool watchdog core include tools examples bench tests || true)
+up=$(grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"\.\.?/' base pool watchdog core include tools modules examples bench tests || true)
 if [ -n "$up" ]; then
     echo "paths begin at the top of the tree: $up" >&2
     failed=1

@@ -11,7 +11,7 @@ complain() {
     failed=1
 }
 
-sources=$(find base pool watchdog core include tools examples bench tests cmake dev \
+sources=$(find base pool watchdog core include tools modules examples bench tests cmake dev \
     -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' -o -name '*.lua' -o -name '*.py' -o -name '*.sh' -o -name '*.cmake' \
     -o -name CMakeLists.txt -o -name dev)
 code=$(printf '%s\n' "$sources" | grep -E '\.([ch]|hpp|cpp)$')

@@ -8,7 +8,7 @@ cd "$1"
 failed=0
 while read -r old new; do
     if grep -rnwE --include='*.[ch]' --include='*.[ch]pp' --include='*.py' --include='*.md' --exclude='*_mutants.md' "$old" \
-        base pool watchdog core include tools tests bench examples docs README.md | grep -v 'HFI_PERTURB(' >&2; then
+        base pool watchdog core include tools modules tests bench examples docs README.md | grep -v 'HFI_PERTURB(' >&2; then
         echo "say $new" >&2
         failed=1
     fi

@@ -9,7 +9,7 @@ C_TOKEN = re.compile(r'''(?P<skip>\s+|\\\n|/\*.*?\*/|//[^\n]*)
     |(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\.?\d[\w.]*|\w+|.''', re.X | re.S)
 LUA_TOKEN = re.compile(r'''(?P<skip>\s+|--[^\n]*)
     |(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\d[\w.]*|\w+|.''', re.X | re.S)
-FOLDERS = ('base', 'pool', 'watchdog', 'core', 'include', 'tools')
+FOLDERS = ('base', 'pool', 'watchdog', 'core', 'include', 'tools', 'modules')
 
 
 @functools.lru_cache(maxsize=512)

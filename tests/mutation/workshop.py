@@ -10,7 +10,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-SHIPS = ('base/', 'pool/', 'watchdog/', 'core/', 'include/')
+SHIPS = ('base/', 'pool/', 'watchdog/', 'core/', 'include/', 'modules/')
 
 
 class Mistake(Exception):

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: MIT
+"""apache_test.py MODULE: mod_holdfast in real Apaches, two servers of one site: what is loaded once, what is never kept nor
+shared, what clients get."""
+
+import os
+import signal
+import sys
+import threading
+import unittest
+
+sys.dont_write_bytecode = True
+
+from stand import PATIENCE_S, SITE, Page, Stand, Trouble, await_, module_of
+
+NEVER_KEPT = {
+    "cookie": Page(headers={"Set-Cookie": "id={n}"}),
+    "private": Page(headers={"Cache-Control": "max-age=60, private"}),
+    "no-store": Page(headers={"Cache-Control": "no-store"}),
+    "no-cache": Page(headers={"Cache-Control": "No-Cache"}),
+    "max-age-0": Page(headers={"Cache-Control": "max-age=0"}),
+    "s-maxage-0": Page(headers={"Cache-Control": "max-age=60, s-maxage=0"}),
+    "old": Page(headers={"Cache-Control": "max-age=60", "Age": "61"}),
+    "expired": Page(headers={"Expires": "Thu, 19 Nov 1981 08:52:00 GMT"}),
+    "expires-0": Page(headers={"Expires": "0"}),
+    "vary-cookie": Page(headers={"Vary": "Accept-Encoding, Cookie"}),
+    "vary-all": Page(headers={"Vary": "*"}),
+    "redirect": Page(status=302, headers={"Location": "/elsewhere"}),
+    "forbidden": Page(status=403),
+    "gone": Page(status=410),
+    "long": Page(body="x" * 70000 + "{n}"),
+}
+KEPT = {
+    "plain": (Page(), 60),
+    "max-age": (Page(headers={"Cache-Control": "public, max-age=7"}), 7),
+    "s-maxage": (Page(headers={"Cache-Control": "max-age=7, s-maxage=9"}), 9),
+    "aged": (Page(headers={"Cache-Control": "max-age=20", "Age": "5"}), 15),
+    "vary": (Page(headers={"Vary": "Accept-Encoding"}), 60),
+    "moved": (Page(status=301, headers={"Location": "/elsewhere"}), 60),
+    "missing": (Page(status=404), 10),
+    "empty": (Page(body=""), 60),
+}
+STALE_S = 300
+LINES = [
+    f"HoldfastStale {STALE_S}",
+    "HoldfastMaxSize 64K",
+    '<Location "/page/locked">\nRequire expr "%{HTTP:X-Pass} == \'yes\'"\n</Location>',
+    '<Location "/page/off">\nHoldfastCache off\n</Location>',
+    '<Location "/page/brief">\nHoldfastTTL 1500ms\nHoldfastStale 0\n</Location>',
+    '<Location "/page/said">\nHeader set Cache-Control private\n</Location>',
+    '<Location "/page/timed">\nHeader always set Cache-Control max-age=33\n</Location>',
+    '<Location "/page/packed">\nSetOutputFilter DEFLATE\n</Location>',
+    "RewriteEngine on",
+]
+
+
+class Pages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        modules = ("headers", "deflate", "filter", "rewrite", "dir", "alias", "cgid", "authz_host")
+        cls.stand = Stand(MODULE, LINES, modules)
+        cls.stand.__enter__()
+        cls.addClassCleanup(cls.stand.__exit__)
+
+    def page(self, name, page):
+        path = f"/page/{name}"
+        self.stand.origin.pages[path] = page
+        return path
+
+    def ttl_ms(self, path):
+        return self.stand.ask_redis("PTTL", self.stand.key(path))
+
+    def test_one_load_for_a_crowd_at_two_servers(self):
+        stand, gate = self.stand, threading.Event()
+        path = self.page("crowd", Page(gate=gate))
+        crowd = stand.crowd(path, 60)
+        stand.await_loads(path, 1)
+        gate.set()
+        answers = [stand.finish(c) for c in crowd]
+        self.assertEqual({(a.status, a.body) for a in answers}, {(200, "page 1")})
+        self.assertEqual(stand.loads(path), 1)
+        self.assertEqual([a.source for a in answers].count("LOADED"), 1)
+
+    def test_what_may_not_be_kept_is_neither_kept_nor_shared(self):
+        stand = self.stand
+        for name, page in NEVER_KEPT.items():
+            with self.subTest(name):
+                path = self.page(f"never-{name}", page)
+                answers = [stand.finish(c) for c in stand.crowd(path, 8)]
+                answers.append(stand.get(path))
+                self.assertEqual(stand.loads(path), 9)
+                self.assertEqual({a.status for a in answers}, {page.status})
+                self.assertEqual({a.body for a in answers}, {page.body.format(n=n) for n in range(1, 10)})
+                self.assertEqual(len({a.headers.get("set-cookie") for a in answers}), 9 if name == "cookie" else 1)
+                self.assertEqual(stand.value(path), "pass")
+
+    def test_what_may_be_kept_is_kept_for_as_long_as_it_says(self):
+        stand = self.stand
+        for name, (page, seconds) in KEPT.items():
+            with self.subTest(name):
+                path = self.page(f"kept-{name}", page)
+                one, other = stand.get(path), stand.get(path, server=1)
+                self.assertEqual((one.source, other.source, stand.loads(path)), ("LOADED", "CACHED", 1))
+                self.assertEqual((one.status, one.body), (page.status, page.body.format(n=1)))
+                self.assertEqual((other.status, other.body), (one.status, one.body))
+                self.assertEqual(other.headers.get("location"), page.headers.get("Location"))
+                left = int(self.ttl_ms(path)) - 1000 * STALE_S
+                self.assertTrue(1000 * seconds - PATIENCE_S * 1000 < left <= 1000 * seconds, left)
+
+    def test_requests_that_are_never_looked_up(self):
+        stand, path = self.stand, self.page("asked", Page())
+        stand.get(path)
+        for words in (
+            {"headers": {"Authorization": "Basic eDp5"}},
+            {"method": "POST", "body": "x"},
+            {"method": "GET", "body": "x"},
+            {"method": "GET", "headers": {"Upgrade": "h2c"}},
+        ):
+            with self.subTest(str(words)):
+                before = stand.loads(path)
+                self.assertEqual(stand.get(path, **words).source, "")
+                self.assertEqual(stand.loads(path), before + 1)
+        self.assertEqual(stand.get(path).body, "page 1")
+
+    def test_a_page_that_is_not_shared_is_not_served_one_by_one(self):
+        """Whoever waits for it is let go together, in both servers; the origin answers none of them before all are there."""
+        stand, gate, count = self.stand, threading.Event(), 24
+        path = self.page("together", Page(headers={"Set-Cookie": "id={n}"}))
+        first = threading.Event()
+        stand.origin.pages[path].gate = first
+        crowd = stand.crowd(path, count)
+        stand.await_loads(path, 1)
+        stand.origin.pages[path] = Page(headers={"Set-Cookie": "id={n}"}, gate=gate)
+        first.set()
+        stand.await_loads(path, count)
+        gate.set()
+        self.assertEqual(len({stand.finish(c).headers["set-cookie"] for c in crowd}), count)
+
+    def test_a_stream_is_let_through_and_nobody_waits_for_its_end(self):
+        stand, tail = self.stand, threading.Event()
+        path = self.page("stream", Page(headers={"Cache-Control": "no-store"}, body="ab{n}", tail_gate=tail))
+        stream = stand.send(path)
+        stand.await_loads(path, 1)
+        response = stream.getresponse()
+        self.assertEqual(response.read(1), b"a")
+        stand.origin.pages[path] = Page(headers={"Cache-Control": "no-store"})
+        self.assertEqual([stand.get(path, server=n % 2).status for n in range(4)], [200] * 4)
+        tail.set()
+        self.assertEqual(response.read(), b"b1")
+
+    def test_a_stream_has_no_waiters_in_its_own_process(self):
+        stand, gate, tail = self.stand, threading.Event(), threading.Event()
+        path = self.page("stream-late", Page(headers={"Cache-Control": "no-store"}, body="ab{n}", gate=gate, tail_gate=tail))
+        crowd = stand.crowd(path, 12)
+        stand.await_loads(path, 1)
+        gate.set()
+        stand.await_loads(path, 12)
+        tail.set()
+        self.assertEqual(len({stand.finish(c).body for c in crowd}), 12)
+
+    def test_conditional_requests(self):
+        stand = self.stand
+        modified = "Wed, 01 Jan 2025 00:00:00 GMT"
+        path = self.page("tagged", Page(headers={"ETag": '"v{n}"', "Last-Modified": modified}))
+        mine, theirs = {"If-None-Match": '"v1"'}, {"If-None-Match": '"v0"'}
+        self.assertEqual(stand.get(path, headers=mine).status, 304)  # loaded whole, by this very request
+        for server in (0, 1):
+            self.assertEqual(stand.get(path, server, headers=mine).status, 304)
+            self.assertEqual(stand.get(path, server, headers=mine).headers["etag"], '"v1"')
+            self.assertEqual(stand.get(path, server, headers={"If-Modified-Since": modified}).status, 304)
+            self.assertEqual(stand.get(path, server, headers=theirs).body, "page 1")
+            self.assertEqual(stand.get(path, server, headers={"If-Match": '"v0"'}).status, 412)
+        self.assertEqual(stand.loads(path), 1)
+        self.assertIsNone(stand.origin.requests[path][1]["If-None-Match"])
+
+    def test_head_loads_the_page_and_says_no_body(self):
+        stand, path = self.stand, self.page("head", Page())
+        for server in (0, 1):
+            answer = stand.get(path, server, method="HEAD")
+            self.assertEqual((answer.status, answer.body, answer.headers["content-length"]), (200, "", "6"))
+        self.assertEqual(stand.get(path).body, "page 1")
+        self.assertEqual(stand.loads(path), 1)
+        path = self.page("head-private", Page(headers={"Cache-Control": "private"}))
+        self.assertEqual([stand.get(path, method="HEAD").body for _ in range(3)], [""] * 3)
+        self.assertEqual(stand.origin.requests[path][0], "HEAD")
+
+    def test_a_range_is_cut_from_the_whole_page(self):
+        stand, path = self.stand, self.page("range", Page())
+        for server in (0, 1):
+            answer = stand.get(path, server, headers={"Range": "bytes=0-3"})
+            self.assertEqual((answer.status, answer.body), (206, "page"))
+        self.assertEqual((stand.get(path).body, stand.loads(path)), ("page 1", 1))
+
+    def test_each_query_each_host_and_each_spelling_is_a_page(self):
+        stand = self.stand
+        for path in ("/page/q?a=1", "/page/q?a=2", "/page/q", "/page/%71"):
+            self.assertEqual([stand.get(path, server).source for server in (0, 1)], ["LOADED", "CACHED"], path)
+        self.assertEqual(stand.get("/page/q", headers={"Host": "other.example"}).source, "LOADED")
+        self.assertEqual(stand.get("/page/q", headers={"Host": f"{SITE.upper()}.:81"}).source, "CACHED")
+
+    def test_gzip_is_a_page_of_its_own(self):
+        stand = self.stand
+        path = self.page("packed", Page(headers={"Content-Type": "text/html"}, body="page {n} " * 50))
+        plain = stand.get(path)
+        for accepts in ("gzip", "br, GZIP;q=0.5, deflate"):
+            packed = stand.get(path, headers={"Accept-Encoding": accepts})
+            self.assertEqual((packed.headers["content-encoding"], packed.headers["vary"]), ("gzip", "Accept-Encoding"))
+            self.assertLess(int(packed.headers["content-length"]), int(plain.headers["content-length"]))
+        for accepts in ("identity", "gzip;q=0"):
+            self.assertEqual(stand.get(path, server=1, headers={"Accept-Encoding": accepts}).body, plain.body)
+        self.assertEqual(stand.loads(path), 2)
+
+    def test_nobody_gets_a_page_that_he_has_no_access_to(self):
+        stand, path = self.stand, self.page("locked", Page())
+        self.assertEqual([stand.get(path, n, headers={"X-Pass": "yes"}).source for n in (0, 1)], ["LOADED", "CACHED"])
+        self.assertEqual([stand.get(path, n).status for n in (0, 1)], [403, 403])
+
+    def test_directives_of_a_location(self):
+        stand = self.stand
+        self.assertEqual([stand.get("/page/off/x").source for _ in range(2)], ["", ""])
+        self.assertEqual(stand.get("/page/brief").source, "LOADED")
+        self.assertTrue(0 < int(self.ttl_ms("/page/brief")) <= 1500)
+
+    def test_what_mod_headers_says_counts(self):
+        stand = self.stand
+        self.assertEqual([stand.get("/page/said").body for _ in range(2)], ["page 1", "page 2"])
+        self.assertEqual([stand.get("/page/timed").headers["cache-control"] for _ in range(2)], ["max-age=33"] * 2)
+        self.assertLessEqual(int(self.ttl_ms("/page/timed")), 1000 * (33 + STALE_S))
+
+    def test_an_error_is_no_page_and_an_old_page_is_better(self):
+        stand = self.stand
+        path = self.page("broken", Page(status=503))
+        self.assertEqual([(a.status, a.body) for a in (stand.get(path), stand.get(path))], [(503, "page 1"), (503, "page 2")])
+        self.assertIsNone(stand.value(path))
+        self.page("broken", Page(headers={"X-Which": "good"}))
+        self.assertEqual(stand.get(path).body, "page 3")
+        self.page("broken", Page(status=500, headers={"X-Which": "bad"}))
+        stand.ask_redis("PEXPIRE", stand.key(path), str(1000 * STALE_S - 1))  # the other server has not seen another end
+        old = stand.get(path, server=1)
+        self.assertEqual((old.status, old.body, old.source, old.headers["x-which"]), (200, "page 3", "STALE", "good"))
+        self.assertEqual(stand.loads(path), 4)
+
+    def test_an_answer_that_breaks_off_is_not_kept(self):
+        stand, path = self.stand, self.page("short", Page(body="x" * 1000, short=500))
+        for _ in range(2):
+            try:
+                self.assertNotEqual(len(stand.get(path).body), 1000)
+            except Exception as error:  # http.client's IncompleteRead, or a connection that was cut
+                self.assertNotIsInstance(error, AssertionError)
+        self.assertEqual(stand.loads(path), 2)
+        self.assertIsNone(stand.value(path))
+
+    def test_somebody_elses_value_is_left_alone(self):
+        stand, path = self.stand, self.page("foreign", Page())
+        for value in ("HTTP/1.1", "HTTP/1.1 200\r\nNo end", "HTTP/1.1 500\r\nA: b\r\n\r\nbody", "hello"):
+            stand.ask_redis("SET", stand.key(path), f'"{value}"'.replace("\r\n", "\\r\\n"))
+            self.assertEqual((stand.get(path).status, stand.get(path, server=1).source), (200, ""), value)
+
+    def test_the_origin_is_told_the_fence_of_its_load_and_nobody_elses(self):
+        stand, fences = self.stand, []
+        path = self.page("fence", Page(headers={"Cache-Control": "no-store"}))
+        for n in range(3):
+            stand.get(path, headers={"Holdfast-Fence": "7"})
+            fences.append(stand.origin.requests[path][1]["Holdfast-Fence"])
+        self.assertGreater(int(fences[0]), 10**18)
+        self.assertEqual(fences[1:], [None, None])
+
+    def test_counters(self):
+        self.assertIn("holdfast_loads_total", self.stand.get("/holdfast").body)
+
+
+class Files(unittest.TestCase):
+    """Apache's own handlers, and what redirects within the server."""
+
+    def test_files_scripts_and_redirects(self):
+        modules = ("dir", "alias", "rewrite", "cgid")
+        with Stand(MODULE, self.fill, modules, cache="/files /cgi") as stand:
+            for path, body in (("/files/a.txt", "file a"), ("/files/", "index"), ("/files/rewritten", "file a"), ("/cgi/once", "1")):
+                got = [stand.get(path, n % 2) for n in range(4)]
+                self.assertEqual([(a.status, a.body) for a in got], [(200, body)] * 4, path)
+                self.assertEqual([a.source for a in got], ["LOADED"] + ["CACHED"] * 3, path)
+            self.assertEqual([stand.get("/cgi/cookie").body for _ in range(3)], ["1", "2", "3"])
+            missing = [stand.get("/files/none", n) for n in (0, 1)]
+            self.assertEqual([(a.status, a.body) for a in missing], [(404, "sorry")] * 2)
+            self.assertIsNone(stand.value("/files/none"))
+            self.assertEqual(stand.get("/files/a.txt", headers={"Range": "bytes=5-"}).body, "a")
+
+    @staticmethod
+    def fill(folder):
+        files, scripts = folder / "files", folder / "cgi"
+        scripts.mkdir(), files.mkdir()
+        for name, text in (("a.txt", "file a"), ("index.html", "index"), ("sorry.html", "sorry")):
+            (files / name).write_text(text)
+        for name, head in (("once", ""), ("cookie", "Set-Cookie: a=b\\n")):
+            count = folder / f"{name}-count"
+            count.touch()
+            count.chmod(0o666)
+            say = f"printf 'Content-Type: text/plain\\n{head}\\n'; wc -c <{count} | tr -d ' \\n'"
+            (scripts / name).write_text(f"#!/bin/sh\nprintf x >>{count}\n{say}\n")
+            (scripts / name).chmod(0o755)
+        return [
+            f"Alias /files {files}",
+            f"ScriptAlias /cgi {scripts}",
+            "ErrorDocument 404 /files/sorry.html",
+            f"<Directory {files}>\nRequire all granted\nRewriteEngine on\nRewriteRule ^rewritten$ a.txt\n</Directory>",
+            f"<Directory {scripts}>\nRequire all granted\nOptions +ExecCGI\n</Directory>",
+            "DirectoryIndex index.html",
+        ]
+
+
+class Troubles(unittest.TestCase):
+    def test_without_redis_the_site_serves_and_with_it_again_it_shares(self):
+        with Stand(MODULE, query="command_ms=300&connect_ms=300") as stand:
+            self.assertEqual(stand.get("/page/seen").body, "page 1")
+            stand.redis.end(signal.SIGKILL)
+            self.assertEqual((stand.get("/page/seen").status, stand.get("/page/new").status), (200, 200))
+            crowd = [stand.finish(c) for c in stand.crowd("/page/crowd", 20)]
+            self.assertEqual({a.status for a in crowd}, {200})
+            stand.start_redis()
+            await_(lambda: stand.get("/page/later", server=0).source in ("LOADED", "CACHED"), *stand.httpds)
+            await_(lambda: stand.get("/page/later", server=1).source == "CACHED", *stand.httpds)
+
+    def test_a_killed_child_is_followed_by_another_loader(self):
+        with Stand(MODULE) as stand:
+            gate = threading.Event()
+            stand.origin.pages["/page/kill"] = Page(gate=gate)
+            first = stand.send("/page/kill", server=0)
+            stand.await_loads("/page/kill", 1)
+            second = stand.send("/page/kill", server=1)
+            for pid in stand.httpds[0].children():
+                os.kill(pid, signal.SIGKILL)
+            stand.await_loads("/page/kill", 2)  # at the end of the killed one's lease
+            gate.set()
+            self.assertEqual(stand.finish(second).body, "page 2")
+            self.assertEqual(stand.get("/page/kill", server=1).body, "page 2")
+            first.close()
+
+    def test_one_virtual_hosts_page_is_not_kept_under_anothers_name(self):
+        """Who connects to the address of one and asks for the name of the other gets a page of the first."""
+        hosts = (("127.0.0.1", "a.example", "*.a.example"), ("127.0.0.9", "b.example", "*.b.example"))
+        lines = [f"<VirtualHost {at}:*>\nServerName {name}\nServerAlias {more}\n</VirtualHost>" for at, name, more in hosts]
+        with Stand(MODULE, lines) as stand:
+            for host in ("a.example", "x.a.example", "c.example", "b.example", "x.b.example"):
+                got = [stand.get("/page/x", headers={"Host": host}).source for _ in range(2)]
+                self.assertEqual(got, ["", ""] if "b" in host else ["LOADED", "CACHED"], host)
+
+    def test_the_other_kinds_of_apache(self):
+        for mpm in ("worker", "prefork"):
+            with self.subTest(mpm), Stand(MODULE, mpm=mpm, children=2 if mpm == "worker" else 12) as stand:
+                gate = threading.Event()
+                stand.origin.pages["/page/x"] = Page(gate=gate)
+                crowd = stand.crowd("/page/x", 16)
+                stand.await_loads("/page/x", 1)
+                gate.set()
+                self.assertEqual({stand.finish(c).body for c in crowd}, {"page 1"})
+                self.assertEqual([h.end() for h in stand.httpds], [0, 0])
+
+    def test_a_wrong_server_or_time_is_said_when_apache_starts(self):
+        for line, words in (
+            ("HoldfastServer nonsense://x", "HoldfastServer"),
+            ("HoldfastTTL soon", "HoldfastTTL wants seconds"),
+            ("HoldfastTTL 0", "HoldfastTTL wants 1ms"),
+            ("HoldfastMaxSize 16M", "HoldfastMaxSize wants bytes"),
+            ("HoldfastCache shop", "HoldfastCache wants a path"),
+        ):
+            with self.subTest(line), self.assertRaisesRegex(Trouble, words), Stand(MODULE, [line]):
+                pass
+
+
+if __name__ == "__main__":
+    MODULE = module_of(sys.argv)
+    unittest.main()
