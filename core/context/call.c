@@ -15,16 +15,13 @@ struct call { /* on the caller's stack; with a cancel on the heap: freed by hfi_
     struct hfi_mutex mutex;
     struct hfi_park park;
     bool done, abandoned;
-    enum hfi_outcome outcome;
-    bool too_long;
-    uint32_t connection;
-    struct redisReply *reply;
+    struct hfi_outcome_of outcome;
 };
 
 static void end(struct call *call)
 {
-    if (call->reply != NULL)
-        freeReplyObject(call->reply);
+    if (call->outcome.reply != NULL)
+        freeReplyObject(call->outcome.reply);
     hfi_mutex_destroy(&call->mutex);
 }
 
@@ -32,11 +29,7 @@ static void called(struct hfi_command *command)
 {
     struct call *call = command->self;
     hfi_mutex_lock(&call->mutex);
-    call->outcome = command->outcome;
-    call->too_long = command->too_long;
-    call->connection = command->connection;
-    call->reply = command->reply;
-    command->reply = NULL;
+    hfi_call_note_outcome(&call->outcome, command);
     call->done = true;
     bool abandoned = call->abandoned;
     hfi_park_wake(&call->park);
@@ -104,20 +97,29 @@ static void begin(hf_client *client, struct hfi_lane *lane, struct hfi_command *
     hfi_lane_flush(lane);
 }
 
-static hf_status explain(hf_client *client, const struct call *call, hf_error *error)
+void hfi_call_note_outcome(struct hfi_outcome_of *outcome, struct hfi_command *command)
 {
-    if (call->outcome == HFI_UNSENT && atomic_load(&client->closing))
+    *outcome = (struct hfi_outcome_of){command->outcome, command->too_long, command->connection, command->reply};
+    command->reply = NULL;
+}
+
+hf_status hfi_call_explain(hf_client *client, struct hfi_outcome_of *outcome, struct redisReply **reply, hf_error *error)
+{
+    if (outcome->what == HFI_UNSENT && atomic_load(&client->closing))
         return hfi_fail(error, HF_CLOSED, "", "the client was closed before this could be sent");
-    if (call->outcome == HFI_UNSENT)
+    if (outcome->what == HFI_UNSENT)
         return hfi_pool_why_down(client->pool, error);
-    if (call->outcome == HFI_UNANSWERED && call->too_long) {
+    if (outcome->what == HFI_UNANSWERED && outcome->too_long) {
         hfi_fail(error, HF_LIMIT, "raise max_value_bytes",
                  "the reply is longer than max_value_bytes (%zu), or nested too deeply", client->max_value_bytes);
         hfi_fail_server(error, hfi_pool_server_name(client->pool));
         return HF_LIMIT;
     }
-    if (call->outcome == HFI_ANSWERED)
+    if (outcome->what == HFI_ANSWERED) {
+        *reply = outcome->reply;
+        outcome->reply = NULL;
         return HF_OK;
+    }
     hfi_fail(error, HF_UNKNOWN, "is the server overloaded, stopped, or cut off?",
              "the server did not answer within %lld ms", (long long)client->command_ms);
     hfi_fail_server(error, hfi_pool_server_name(client->pool));
@@ -151,12 +153,8 @@ hf_status hfi_call_on(hf_client *client, struct hfi_lane *lane, struct hfi_comma
         return hfi_fail(error, HF_NOMEM, "", "no memory for a command");
     if (!wait_for(client, call, lane, cancel))
         return hfi_fail(error, HF_CANCELED, "", "waiting for the server was canceled");
-    hf_status status = explain(client, call, error);
-    if (status == HF_OK) {
-        *connection = call->connection;
-        *reply = call->reply;
-        call->reply = NULL;
-    }
+    *connection = call->outcome.connection;
+    hf_status status = hfi_call_explain(client, &call->outcome, reply, error);
     end(call);
     if (call != &here)
         free(call);

@@ -26,6 +26,16 @@ hf_status hfi_call_on(hf_client *client, struct hfi_lane *lane, struct hfi_comma
 hf_status hfi_call_done(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hf_cancel *cancel,
                         const char *did_what, struct redisReply **reply, hf_error *error);
 
+struct hfi_outcome_of { /* a command */
+    enum hfi_outcome what;
+    bool too_long;
+    uint32_t connection;
+    struct redisReply *reply; /* taken from it */
+};
+void hfi_call_note_outcome(struct hfi_outcome_of *outcome, struct hfi_command *command); /* in its `done` */
+/* HF_OK: *reply has become the caller's. Else why not, as hfi_call. */
+hf_status hfi_call_explain(hf_client *client, struct hfi_outcome_of *outcome, struct redisReply **reply, hf_error *error);
+
 /* Lists PUBLISH, for whose answer nobody waits. Without memory nothing is published. The caller flushes the lane. */
 void hfi_call_publish(hf_client *client, struct hfi_lane *lane, const char *channel, const char *text, int64_t now);
 

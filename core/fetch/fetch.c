@@ -105,22 +105,26 @@ static HFI_RARE hf_status refresh(struct hfi_fetch *f, bool is_old, hf_value **v
     return hfi_fetch_answer(f, f->found, is_old ? HF_STALE : f->is_near ? HF_NEAR : HF_CACHED, true, fresh_ms, value, error);
 }
 
-static hf_status found(struct hfi_fetch *f, hf_value **value, hf_error *error)
+enum hfi_freshness hfi_fetch_judge(const struct hfi_fetch *f)
 {
     const hf_fetch_options *o = f->options;
     uint64_t rng = (uint64_t)f->began_ns;
     double u = (double)((hfi_rng_next(&rng) >> 11) + 1) / 9007199254740992.0; /* (0, 1] */
-    int64_t fresh_ms = f->left_ms < 0 ? 0 : f->left_ms - o->stale_ms;
     int64_t load_ms = hfi_freshness_load_ms(f->seen.load_ms, atomic_load(&f->client->load_ms), o->ttl_ms);
-    switch (hfi_freshness(f->left_ms, o->stale_ms, o->early, load_ms, u)) {
-    case HFI_FRESH:
-        return hfi_fetch_answer(f, f->found, f->is_near ? HF_NEAR : HF_CACHED, true, fresh_ms, value, error);
-    case HFI_NEARLY_OLD:
-        return refresh(f, false, value, error);
-    case HFI_OLD:
-        return refresh(f, true, value, error);
-    }
-    return HF_INTERNAL;
+    return f->found->absent ? HFI_FRESH : hfi_freshness(f->left_ms, o->stale_ms, o->early, load_ms, u);
+}
+
+hf_status hfi_fetch_give(struct hfi_fetch *f, enum hfi_freshness freshness, hf_value **value, hf_error *error)
+{
+    int64_t stale_ms = f->found->absent ? 0 : f->options->stale_ms;
+    if (freshness != HFI_FRESH)
+        return refresh(f, freshness == HFI_OLD, value, error);
+    return hfi_fetch_answer(f, f->found, f->is_near ? HF_NEAR : HF_CACHED, true, f->left_ms < 0 ? 0 : f->left_ms - stale_ms, value, error);
+}
+
+static hf_status found(struct hfi_fetch *f, hf_value **value, hf_error *error)
+{
+    return hfi_fetch_give(f, hfi_fetch_judge(f), value, error);
 }
 
 static hf_status miss(struct hfi_fetch *f, hf_lease **lease, hf_value **value, hf_error *error)
@@ -197,30 +201,24 @@ hf_status hfi_fetch_attempts(struct hfi_fetch *f, hf_value **value, hf_error *er
     return status;
 }
 
-static bool look_near(struct hfi_fetch *f)
+/* What a GET would have found: it may be nearly old, or old, and then one of all callers loads it anew. */
+bool hfi_fetch_look_near(struct hfi_fetch *f)
 {
     f->began_ns = f->since_ns;
     hfi_near_look(f->client, f->key, f->options->near_ms, f->began_ns, &f->seen);
     f->found = f->seen.body;
     f->seen.body = NULL;
     f->is_near = f->found != NULL;
+    f->left_ms = f->seen.near.end_ns == HFI_NEVER ? -1 : (f->seen.near.end_ns - f->began_ns) / HFI_MS;
     return f->is_near;
 }
 
-/* What a GET would have found: it may be nearly old, or old, and then one of all callers loads it anew. */
-static hf_status give_near(struct hfi_fetch *f, hf_value **value, hf_error *error)
+void hfi_fetch_done(struct hfi_fetch *f)
 {
-    int64_t end_ns = f->seen.near.end_ns;
-    hf_status status;
-    f->left_ms = end_ns == HFI_NEVER ? -1 : (end_ns - f->began_ns) / HFI_MS;
-    if (f->found->absent)
-        status = hfi_fetch_answer(f, f->found, HF_NEAR, true, f->left_ms, value, error);
-    else
-        status = found(f, value, error);
     hfi_body_unref(f->found);
+    hfi_body_unref(f->seen.body);
     if (f->lock != NULL)
         hfi_table_unref(f->lock);
-    return status;
 }
 
 static hf_status fetch_key(hf_client *client, const struct hfi_name *key, const hf_fetch_options *o, hf_value **value,
@@ -232,18 +230,27 @@ static hf_status fetch_key(hf_client *client, const struct hfi_name *key, const 
         return hfi_fail(error, HF_DEADLOCK, "a loader may fetch other keys only", "the loader of %s fetches that same key",
                         hfi_quote(quoted, sizeof quoted, key->text, key->size));
     f.since_ns = hfi_now(client->clock);
-    if (o->near_ms > 0 && look_near(&f))
-        return give_near(&f, value, error);
-    hf_status status = hfi_fetch_key_check(client->key_template, key->text, key->size, error);
-    if (status != HF_OK)
-        return status;
-    f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, key->hash);
-    status = hfi_fetch_attempts(&f, value, error);
-    hfi_body_unref(f.found);
-    hfi_body_unref(f.seen.body);
-    if (f.lock != NULL)
-        hfi_table_unref(f.lock);
+    hf_status status = HF_OK;
+    if (o->near_ms > 0 && hfi_fetch_look_near(&f)) {
+        status = found(&f, value, error);
+    } else {
+        status = hfi_fetch_key_check(client->key_template, key->text, key->size, error);
+        f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, key->hash);
+        if (status == HF_OK)
+            status = hfi_fetch_attempts(&f, value, error);
+    }
+    hfi_fetch_done(&f);
     return status;
+}
+
+hf_status hfi_fetch_take_options(hf_client *client, const hf_fetch_options *given, bool many, hf_fetch_options *options, hf_error *error)
+{
+    hf_status status = hfi_options_take(options, sizeof *options, given, "HF_FETCH", error);
+    if (status == HF_OK)
+        status = hfi_fetch_options_check(options, client->lease_ms, many, error);
+    if (status == HF_OK)
+        status = hfi_lease_check(options->lease_ms, client->max_lease_ms, error);
+    return status == HF_OK ? hfi_fetch_where_check(options, client->aside != NULL, error) : status;
 }
 
 hf_status hf_fetch(hf_client *client, const char *text, const hf_fetch_options *given, hf_value **value, hf_error *error)
@@ -256,13 +263,7 @@ hf_status hf_fetch(hf_client *client, const char *text, const hf_fetch_options *
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
-    status = hfi_options_take(&options, sizeof options, given, "HF_FETCH", error);
-    if (status == HF_OK)
-        status = hfi_fetch_options_check(&options, client->lease_ms, error);
-    if (status == HF_OK)
-        status = hfi_lease_check(options.lease_ms, client->max_lease_ms, error);
-    if (status == HF_OK)
-        status = hfi_fetch_where_check(&options, client->aside != NULL, error);
+    status = hfi_fetch_take_options(client, given, false, &options, error);
     if (status == HF_OK)
         status = hfi_name_take(HFI_FETCH, text, options.key_size, &key, error);
     if (status == HF_OK) {

@@ -7,9 +7,12 @@
 
 #include "core/fetch/loading.h"
 #include "core/fetch/near.h"
+#include "core/policy/freshness.h"
+#include "core/lock/acquirer.h"
 #include "core/lock/lock.h"
 
 struct hfi_aside_job;
+struct hfi_filler;
 
 struct hfi_fetch { /* on the stack of the caller, or of the loader thread */
     hf_client *client;
@@ -39,15 +42,27 @@ struct hfi_fetch { /* on the stack of the caller, or of the loader thread */
 
 /* fetch_read.c. Fills f->found, NULL if there is nothing, and f->left_ms; or the errors of hf_fetch. */
 hf_status hfi_fetch_read(struct hfi_fetch *f, hf_error *error);
+/* The same for one of several that are read at once: its command, NULL if there is no memory; and its reply, which is freed.
+ * BUSY: that was an error, read it by itself. */
+struct hfi_command *hfi_fetch_read_begin(struct hfi_fetch *f);
+hf_status hfi_fetch_read_end(struct hfi_fetch *f, struct redisReply *reply, uint32_t connection, hf_error *error);
 /* Remembers *body as the value last seen; left_ms as above, load_ms 0: not known. If the remembered body has the same
  * bytes, it replaces *body (local.h). */
 void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms, bool stored);
 /* Remembers that there is none, near if f->near says that it may be; left_ms: until that is asked again. */
 void hfi_fetch_remember_absent(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms);
 
-/* fetch.c. Counts the source and makes the caller's value: HF_OK or NOMEM. */
+/* fetch.c. Copies, completes and checks a call's options. */
+hf_status hfi_fetch_take_options(hf_client *client, const hf_fetch_options *given, bool many, hf_fetch_options *options, hf_error *error);
+/* Counts the source and makes the caller's value: HF_OK or NOMEM. */
 hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms,
                            hf_value **value, hf_error *error);
+/* What is to be done with the value found; and that, where nobody has to be asked: it is answered, or a loader thread's. */
+enum hfi_freshness hfi_fetch_judge(const struct hfi_fetch *f);
+hf_status hfi_fetch_give(struct hfi_fetch *f, enum hfi_freshness freshness, hf_value **value, hf_error *error);
+/* In memory, and so found. False: nothing, or not to be given out. */
+bool hfi_fetch_look_near(struct hfi_fetch *f);
+void hfi_fetch_done(struct hfi_fetch *f); /* drops what it holds */
 /* Reads and decides, again and again while the server might answer yet. */
 hf_status hfi_fetch_attempts(struct hfi_fetch *f, hf_value **value, hf_error *error);
 /* Loads once more what was found, if the lease is to be had at once. HF_OK and *value, a newer one; BUSY: somebody else
@@ -57,6 +72,9 @@ hf_status hfi_fetch_reload(struct hfi_fetch *f, hf_value **value, hf_error *erro
 /* load.c. Runs the loader once; lease NULL: without a lease. Returns as hfi_loading_run does; the ttls are jittered.
  * The caller then calls hfi_loading_done. */
 hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading);
+/* The same around a run for several: what the loader is given; what its run has cost, and whether it worked. */
+void hfi_fetch_load_begin(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading);
+void hfi_fetch_load_end(struct hfi_fetch *f, struct hf_loading *loading, hf_status status);
 /* Remembers what was loaded, unless its ttl forbids to keep it. left_ms -1: it was not stored. */
 void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms);
 /* The loader has ended its thread: what hfi_fetch_load's caller would have done, who is gone. */
@@ -77,9 +95,21 @@ hf_status hfi_fetch_begin_wait(struct hfi_fetch *f, hf_error *error);
 void hfi_fetch_end_wait(struct hfi_fetch *f);
 /* Waits for the lease or a value; once: does not wait. HF_OK with *lease or *value, else neither. */
 hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf_value **value, hf_error *error);
+/* A try, as one of several: begun without a flush; and its end, which is due whatever has happened meanwhile. */
+struct hfi_fetch_asking {
+    hf_lock_options options;
+    struct hfi_acquirer acquirer;
+    int64_t until_ns;
+};
+void hfi_fetch_try_begin(struct hfi_fetch *f, struct hfi_fetch_asking *asking);
+hf_status hfi_fetch_try_end(struct hfi_fetch *f, struct hfi_fetch_asking *asking, hf_lease **lease, hf_value **value, hf_error *error);
 
 /* fetch_fill.c. Loads and stores the value under the lease, and releases it. */
 hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value, hf_error *error);
+/* What was loaded, as one of several: begun without a flush (NULL: it is not stored); and its end, which ends the loading too. */
+struct hfi_filler *hfi_fetch_fill_begin(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading);
+hf_status hfi_fetch_fill_end(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading, struct hfi_filler *filler,
+                             hf_value **value, hf_error *error);
 /* The load has failed: so it has for all waiters of this process, while another one, the next in the queue, tries again.
  * Releases the lease. */
 void hfi_fetch_fail(struct hfi_fetch *f, hf_lease *lease, const hf_error *failure);

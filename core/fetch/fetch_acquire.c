@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* fetch_acquire.c - a caller that finds nothing fresh: it gets the lease, or the value of another caller's load. */
-#include "core/lock/acquirer.h"
 #include "core/fetch/fetch.h"
 #include "core/fetch/shared.h"
 #include "core/lock/handle.h"
@@ -8,6 +7,7 @@
 #include "core/lock/perform.h"
 #include "core/lock/table.h"
 #include "core/lock/trouble.h"
+#include "base/thread.h"
 
 hf_status hfi_fetch_begin_wait(struct hfi_fetch *f, hf_error *error)
 {
@@ -51,21 +51,6 @@ static void note_enough(const struct hfi_fetch *f)
     int64_t enough = f->found != NULL && f->left_ms > stale_ms ? f->left_ms + ROUNDED_MS : stale_ms;
     if (f->lock->entry.remote == HFI_NOTHING || enough < shared->enough_ms)
         shared->enough_ms = enough;
-}
-
-/* Waits no longer than one question takes (once), or until wait_ms after another load is known to run. Mutex held. */
-static void wait_for_verdict(struct hfi_fetch *f, bool once, struct hfi_acquirer *acquirer)
-{
-    struct hfi_lock *lock = f->lock;
-    struct hfi_step step;
-    note_enough(f);
-    int64_t now = hfi_now(f->client->clock);
-    hfi_step_init(&step, now, 0);
-    hfi_entry_arrive(&lock->entry, &acquirer->waiter, &step);
-    hfi_lock_perform(lock, &step, NULL);
-    acquirer->for_others = !once;
-    acquirer->others_ms = f->options->wait_ms;
-    hfi_acquirer_wait(acquirer, hfi_after_ms(now, f->client->command_ms + 500), f->options->cancel);
 }
 
 struct share { /* one caller's copy of the value that has come to the lock */
@@ -116,36 +101,73 @@ static hf_status give_share(struct hfi_fetch *f, struct share *share, hf_value *
     return status;
 }
 
-hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf_value **value, hf_error *error)
+/* Mutex held. */
+static void ask_locked(struct hfi_fetch *f, bool once, struct hfi_fetch_asking *asking)
 {
     const hf_fetch_options *o = f->options;
     struct hfi_lock *lock = f->lock;
-    hf_lock_options options = {.size = sizeof options,
-                               .lease_ms = o->lease_ms,
-                               .wait_ms = once ? 0 : 1,
-                               .max_hold_ms = o->max_load_ms == HF_FOREVER ? 0 : o->max_load_ms,
-                               .stop_ms = o->lease_ms / 10 > 50 ? o->lease_ms / 10 : 50};
-    struct hfi_acquirer acquirer;
+    struct hfi_step step;
+    asking->options = (hf_lock_options){.size = sizeof asking->options,
+                                        .lease_ms = o->lease_ms,
+                                        .wait_ms = once ? 0 : 1,
+                                        .max_hold_ms = o->max_load_ms == HF_FOREVER ? 0 : o->max_load_ms,
+                                        .stop_ms = o->lease_ms / 10 > 50 ? o->lease_ms / 10 : 50};
+    hfi_acquirer_init(&asking->acquirer, lock, &asking->options);
+    note_enough(f);
+    int64_t now = hfi_now(f->client->clock);
+    hfi_step_init(&step, now, 0);
+    hfi_entry_arrive(&lock->entry, &asking->acquirer.waiter, &step);
+    hfi_lock_perform(lock, &step, NULL);
+    asking->acquirer.for_others = !once;
+    asking->acquirer.others_ms = o->wait_ms;
+    asking->until_ns = hfi_after_ms(now, f->client->command_ms + 500);
+}
+
+/* Waits no longer than one question takes (once), or until wait_ms after another load is known to run. Mutex held on entry,
+ * not on return. */
+static hf_status wait_for_verdict(struct hfi_fetch *f, struct hfi_fetch_asking *asking, hf_lease **lease, hf_value **value, hf_error *error)
+{
+    struct hfi_lock *lock = f->lock;
+    struct hfi_acquirer *acquirer = &asking->acquirer;
     struct share shared = {NULL};
     hf_status status = HF_OK;
-    hfi_acquirer_init(&acquirer, lock, &options);
-    if (f->client->order != NULL && !once) /* a try for a refresh has a value in hand and waits for nobody */
-        hfi_lock_order_wanted(lock, acquirer.owner, NULL);
-    hfi_mutex_lock(lock->mutex);
-    wait_for_verdict(f, once, &acquirer);
-    if (acquirer.waiter.verdict == HFI_GOT_LEASE)
+    hfi_acquirer_wait(acquirer, asking->until_ns, f->options->cancel);
+    if (acquirer->waiter.verdict == HFI_GOT_LEASE)
         hfi_table_ref(lock); /* the handle's reference */
-    else if (acquirer.waiter.verdict == HFI_GOT_VALUE)
+    else if (acquirer->waiter.verdict == HFI_GOT_VALUE)
         share(f, &shared);
-    if (acquirer.waiter.verdict != HFI_GOT_LEASE && shared.body == NULL)
-        status = explain(f, &acquirer.waiter, error);
+    if (acquirer->waiter.verdict != HFI_GOT_LEASE && shared.body == NULL)
+        status = explain(f, &acquirer->waiter, error);
     hfi_lock_leave(lock);
-    if (acquirer.waiter.verdict == HFI_GOT_LEASE) {
+    if (acquirer->waiter.verdict == HFI_GOT_LEASE) {
         hfi_count(f->client, acquired_remotely);
-        hfi_histogram_add(&f->client->waits, acquirer.lease->since_ns - f->since_ns);
+        hfi_histogram_add(&f->client->waits, acquirer->lease->since_ns - f->since_ns);
         if (f->client->order != NULL)
-            hfi_lock_order_held(acquirer.lease, NULL);
-        *lease = acquirer.lease;
+            hfi_lock_order_held(acquirer->lease, NULL);
+        *lease = acquirer->lease;
     }
     return shared.body != NULL ? give_share(f, &shared, value, error) : status;
+}
+
+void hfi_fetch_try_begin(struct hfi_fetch *f, struct hfi_fetch_asking *asking)
+{
+    hfi_mutex_lock(f->lock->mutex);
+    ask_locked(f, true, asking);
+    hfi_mutex_unlock(f->lock->mutex);
+}
+
+hf_status hfi_fetch_try_end(struct hfi_fetch *f, struct hfi_fetch_asking *asking, hf_lease **lease, hf_value **value, hf_error *error)
+{
+    hfi_mutex_lock(f->lock->mutex);
+    return wait_for_verdict(f, asking, lease, value, error);
+}
+
+hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf_value **value, hf_error *error)
+{
+    struct hfi_fetch_asking asking;
+    if (f->client->order != NULL && !once) /* a try for a refresh has a value in hand and waits for nobody */
+        hfi_lock_order_wanted(f->lock, hfi_thread_number(), NULL);
+    hfi_mutex_lock(f->lock->mutex);
+    ask_locked(f, once, &asking);
+    return wait_for_verdict(f, &asking, lease, value, error);
 }

@@ -18,7 +18,7 @@
 /* A tag's mark is kept at the server for a day. */
 #define TAGGED_LOAD_MOST_MS (23 * 3600 * INT64_C(1000))
 
-struct filler { /* freed by the thread that waits for the fill's answer, or by filled() if abandoned */
+struct hfi_filler { /* freed by the thread that waits for the fill's answer, or by filled() if abandoned */
     struct hfi_lock *lock; /* its mutex guards all fields; the command has a reference to it */
     hf_lease *lease;
     struct hfi_body *body; /* a reference */
@@ -46,7 +46,7 @@ static int64_t fresh_for_ms(const struct hf_loading *loading)
     return ttl_ms == HF_OFF ? 0 : ttl_ms;
 }
 
-static void forget(struct filler *filler)
+static void forget(struct hfi_filler *filler)
 {
     hfi_body_unref(filler->body);
     free(filler);
@@ -59,7 +59,7 @@ static void changed(const struct hfi_lock *lock)
 }
 
 /* The load is over for everybody here: the waiters have its value. */
-static void end_load(const struct filler *filler, bool give_it_back, struct hfi_step *step)
+static void end_load(const struct hfi_filler *filler, bool give_it_back, struct hfi_step *step)
 {
     struct hfi_lock *lock = filler->lock;
     hfi_shared_put(lock->shared, filler->body, filler->kept_ms, filler->ttl_ms, filler->stored);
@@ -72,7 +72,7 @@ static void end_load(const struct filler *filler, bool give_it_back, struct hfi_
 
 static void filled(struct hfi_command *command)
 {
-    struct filler *filler = command->self;
+    struct hfi_filler *filler = command->self;
     struct hfi_lock *lock = filler->lock;
     struct hfi_step step;
     struct hfi_script_reply said = {"", 0, 0};
@@ -129,7 +129,7 @@ static struct hfi_command *fill_command(struct hfi_lock *lock, const hf_lease *l
     return token.grant == 0 ? NULL : hfi_wire_fill(&lock->client->identity, &lock->keys, token, &fill);
 }
 
-static void list_locked(struct filler *filler, struct hfi_command *command, int64_t now)
+static void list_locked(struct hfi_filler *filler, struct hfi_command *command, int64_t now)
 {
     struct hfi_lock *lock = filler->lock;
     hfi_table_ref(lock);
@@ -140,11 +140,11 @@ static void list_locked(struct filler *filler, struct hfi_command *command, int6
 
 /* Lists the fill; takes over the command. NULL: the value is not stored, because V has passed, another caller has
  * loaded since, or there is no memory. Mutex held. */
-static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading,
+static struct hfi_filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading,
                                    struct hfi_command *command, int64_t now)
 {
     struct hfi_lock *lock = f->lock;
-    struct filler *filler = NULL;
+    struct hfi_filler *filler = NULL;
     if (command != NULL && lock->holder == lease && hf_lease_is_valid(lease))
         filler = calloc(1, sizeof *filler);
     if (filler == NULL) {
@@ -152,7 +152,7 @@ static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct 
         return NULL;
     }
     int64_t kept = kept_ms(f, loading);
-    *filler = (struct filler){.lock = lock, .lease = lease, .body = loading->body, .kept_ms = kept};
+    *filler = (struct hfi_filler){.lock = lock, .lease = lease, .body = loading->body, .kept_ms = kept};
     filler->ttl_ms = fresh_for_ms(loading);
     hfi_body_ref(filler->body);
     hfi_park_init(&filler->park);
@@ -162,12 +162,11 @@ static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct 
     return filler;
 }
 
-/* False: cancelled, and filled() now owns the filler and the lease. Mutex held on entry, not on return. */
-static bool wait_for(struct hfi_fetch *f, struct filler *filler)
+/* False: cancelled, and filled() now owns the filler and the lease. */
+static bool wait_for(struct hfi_fetch *f, struct hfi_filler *filler)
 {
     struct hfi_lock *lock = f->lock;
     struct hfi_wait wait;
-    hfi_lock_leave(lock);
     hfi_wait_begin(&wait, f->client, f->options->cancel, &filler->park, HFI_NEVER); /* the command's until_ns ends it */
     wait.is_hurried = true;
     hfi_mutex_lock(lock->mutex);
@@ -182,7 +181,7 @@ static bool wait_for(struct hfi_fetch *f, struct filler *filler)
 }
 
 /* What should have gone on is not at the server any more: now its bytes are sent, under the same lease. False: as wait_for. */
-static bool send_missing(struct hfi_fetch *f, struct filler *filler, struct hf_loading *loading)
+static bool send_missing(struct hfi_fetch *f, struct hfi_filler *filler, struct hf_loading *loading)
 {
     struct hfi_lock *lock = f->lock;
     struct hfi_step step;
@@ -192,6 +191,7 @@ static bool send_missing(struct hfi_fetch *f, struct filler *filler, struct hf_l
     if (lock->holder == filler->lease && command != NULL) {
         filler->done = false;
         list_locked(filler, command, now);
+        hfi_lock_leave(lock);
         return wait_for(f, filler);
     }
     hfi_command_unref(command);
@@ -204,16 +204,20 @@ static bool send_missing(struct hfi_fetch *f, struct filler *filler, struct hf_l
     return true;
 }
 
-/* Stores the value if the lease is still ours, and releases the lease. *refused: the value was discarded. */
-static bool fill(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading, bool *refused)
+struct hfi_filler *hfi_fetch_fill_begin(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading)
 {
     struct hfi_command *command = fill_command(f->lock, lease, loading, kept_ms(f, loading));
     int64_t now = hfi_lock_enter(f->lock);
-    struct filler *filler = begin_locked(f, lease, loading, command, now);
+    struct hfi_filler *filler = begin_locked(f, lease, loading, command, now);
+    hfi_mutex_unlock(f->lock->mutex);
+    return filler;
+}
+
+/* Waits for the answer, and releases the lease. True: it is stored. *refused: it was discarded. */
+static bool end_fill(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading, struct hfi_filler *filler, bool *refused)
+{
     *refused = filler == NULL;
-    if (filler == NULL)
-        hfi_mutex_unlock(f->lock->mutex);
-    else if (!wait_for(f, filler) || (filler->missing && !send_missing(f, filler, loading)))
+    if (filler != NULL && (!wait_for(f, filler) || (filler->missing && !send_missing(f, filler, loading))))
         return false;
     (void)hf_lease_post_release(lease, NULL); /* the fill has ended it already, or it is lost */
     bool stored = filler != NULL && filler->stored;
@@ -250,11 +254,19 @@ hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value,
         hfi_loading_done(&loading);
         return status;
     }
-    bool refused, stored = fill(f, lease, &loading, &refused);
+    struct hfi_filler *filler = hfi_fetch_fill_begin(f, lease, &loading);
+    hfi_lane_flush(f->lock->lane);
+    return hfi_fetch_fill_end(f, lease, &loading, filler, value, error);
+}
+
+hf_status hfi_fetch_fill_end(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading, struct hfi_filler *filler,
+                             hf_value **value, hf_error *error)
+{
+    bool refused, stored = end_fill(f, lease, loading, filler, &refused);
     f->is_late = refused;
     if (!refused)
-        hfi_fetch_remember_load(f, &loading, stored ? kept_ms(f, &loading) : -1);
-    status = hfi_fetch_answer(f, loading.body, HF_LOADED, stored, fresh_for_ms(&loading), value, error);
-    hfi_loading_done(&loading);
+        hfi_fetch_remember_load(f, loading, stored ? kept_ms(f, loading) : -1);
+    hf_status status = hfi_fetch_answer(f, loading->body, HF_LOADED, stored, fresh_for_ms(loading), value, error);
+    hfi_loading_done(loading);
     return status;
 }

@@ -95,42 +95,55 @@ static struct hfi_body *body_of(const struct hfi_fetch *f, struct redisReply **r
     return seen;
 }
 
+/* The server says whether it tracks what was read. */
+static bool is_tracked(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 && reply->element[0]->type == REDIS_REPLY_STATUS;
+}
+
+static struct hfi_command *tracked_command(const struct hfi_fetch *f)
+{
+    struct hfi_command *command = hfi_wire_near_read(f->key);
+    if (command != NULL)
+        command->patient = f->again;
+    return command;
+}
+
+static void end_tracked(struct hfi_fetch *f, const redisReply *reply, uint32_t connection)
+{
+    HFI_PERTURB("near-reply-to-keep");
+    if (!hfi_near_end(f->client, f->key, &f->near, connection, is_tracked(reply)))
+        f->near.epoch = 0;
+}
+
 /* A server that does not track it, or refuses the transaction, is read as if nothing was to be near. */
 static hf_status ask_tracked(struct hfi_fetch *f, redisReply **reply, hf_error *error)
 {
     uint32_t connection;
-    struct hfi_command *command = hfi_wire_near_read(f->key);
-    if (command != NULL)
-        command->patient = f->again;
-    hf_status status = hfi_call_on(f->client, f->lane, command, f->options->cancel, reply, &connection, error);
+    hf_status status = hfi_call_on(f->client, f->lane, tracked_command(f), f->options->cancel, reply, &connection, error);
     if (status != HF_OK)
         return status;
-    bool sound = (*reply)->type == REDIS_REPLY_ARRAY && (*reply)->elements == 3;
-    HFI_PERTURB("near-reply-to-keep");
-    if (!hfi_near_end(f->client, f->key, &f->near, connection, sound && (*reply)->element[0]->type == REDIS_REPLY_STATUS))
-        f->near.epoch = 0;
-    if (sound)
+    end_tracked(f, *reply, connection);
+    if ((*reply)->type == REDIS_REPLY_ARRAY)
         return HF_OK;
     freeReplyObject(*reply);
     return ask_together(f, reply, error);
 }
 
-/* *is_kept: what was found is near now. */
-static hf_status read(struct hfi_fetch *f, bool *is_kept, hf_error *error)
+static bool wants_end(const struct hfi_fetch *f)
 {
-    redisReply *reply;
-    int64_t now = f->began_ns;
-    bool tracked = f->near.epoch != 0;
-    bool knows_end = f->seen.body != NULL && !f->seen.body->absent && f->seen.end_ns > now && now - f->seen.asked_ns <= END_IS_KNOWN_FOR;
-    bool with_end = tracked || !knows_end;
-    hf_status status = tracked    ? ask_tracked(f, &reply, error)
-                       : with_end ? ask_together(f, &reply, error)
-                                  : ask(f, read_command(f, false), &reply, error);
-    *is_kept = false;
-    if (status != HF_OK)
-        return status;
-    bool both = with_end && reply->type == REDIS_REPLY_ARRAY && reply->elements >= 2;
+    const struct hfi_seen *seen = &f->seen;
+    bool is_known = seen->body != NULL && !seen->body->absent && seen->end_ns > f->began_ns;
+    return f->near.epoch != 0 || !is_known || f->began_ns - seen->asked_ns > END_IS_KNOWN_FOR;
+}
+
+/* What the reply says, which is freed. *is_kept: what was found is near now. */
+static hf_status take(struct hfi_fetch *f, redisReply *reply, bool *is_kept, hf_error *error)
+{
+    hf_status status = HF_OK;
+    bool both = reply->type == REDIS_REPLY_ARRAY && reply->elements >= 2;
     redisReply **got = both ? &reply->element[reply->elements - 2] : &reply;
+    *is_kept = false;
     if ((*got)->type == REDIS_REPLY_STRING) {
         if (both)
             f->left_ms = hfi_wire_number(reply, reply->elements - 1, -1);
@@ -146,11 +159,44 @@ static hf_status read(struct hfi_fetch *f, bool *is_kept, hf_error *error)
     if (f->found == NULL)
         return status;
     if (f->left_ms == -2 && f->found == f->seen.body) /* use the end remembered with these bytes */
-        f->left_ms = f->seen.end_ns == HFI_NEVER ? -1 : (f->seen.end_ns - now) / HFI_MS;
+        f->left_ms = f->seen.end_ns == HFI_NEVER ? -1 : (f->seen.end_ns - f->began_ns) / HFI_MS;
     else
         *is_kept = remember(f, &f->found, f->left_ms, f->left_ms, 0, true);
     return status;
 }
+
+static hf_status read(struct hfi_fetch *f, bool *is_kept, hf_error *error)
+{
+    redisReply *reply;
+    hf_status status = f->near.epoch != 0 ? ask_tracked(f, &reply, error)
+                       : wants_end(f)     ? ask_together(f, &reply, error)
+                                          : ask(f, read_command(f, false), &reply, error);
+    *is_kept = false;
+    return status == HF_OK ? take(f, reply, is_kept, error) : status;
+}
+
+/* ---- read beside others ---- */
+
+struct hfi_command *hfi_fetch_read_begin(struct hfi_fetch *f)
+{
+    f->near.epoch = 0;
+    if (f->options->near_ms > 0)
+        hfi_near_begin(f->client, f->key, f->lane, &f->near);
+    return f->near.epoch != 0 ? tracked_command(f) : read_command(f, wants_end(f));
+}
+
+hf_status hfi_fetch_read_end(struct hfi_fetch *f, redisReply *reply, uint32_t connection, hf_error *error)
+{
+    bool is_kept;
+    if (f->near.epoch != 0)
+        end_tracked(f, reply, connection);
+    if (reply->type != REDIS_REPLY_ERROR)
+        return take(f, reply, &is_kept, error);
+    freeReplyObject(reply);
+    return HF_BUSY;
+}
+
+/* ---- read together ---- */
 
 /* Another thread's read serves this call if it was listed after the call began; or shortly before it, and nothing has changed
  * since. HF_OK: done; BUSY: it does not. */

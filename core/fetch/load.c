@@ -26,7 +26,7 @@ static void shorten(const struct hfi_fetch *f, struct hf_loading *loading)
         loading->absent_ms = hfi_freshness_shortened(loading->absent_ms, f->options->jitter, u);
 }
 
-hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading)
+void hfi_fetch_load_begin(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading)
 {
     *loading = (struct hf_loading){.client = f->client,
                                    .key = f->lock->keys.name,
@@ -39,12 +39,10 @@ hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading
                                    .is_there = f->found != NULL};
     if (loading->old != NULL && loading->old->absent)
         loading->old = NULL;
-    if (f->job != NULL)
-        hfi_aside_end_seek(f->client, f->job); /* from here on it goes on, whoever waits */
-    f->lease = lease;
-    f->is_loading = true;
-    hf_status status = hfi_loading_run(loading, f->options->load, f->options->arg);
-    f->is_loading = false;
+}
+
+void hfi_fetch_load_end(struct hfi_fetch *f, struct hf_loading *loading, hf_status status)
+{
     hfi_count(f->client, loads);
     if (f->job != NULL)
         hfi_count(f->client, loads_aside);
@@ -55,6 +53,19 @@ hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading
     if (status == HF_OK && loading->same)
         hfi_count(f->client, loads_same);
     shorten(f, loading);
+}
+
+hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading)
+{
+    const hf_fetch_options *o = f->options;
+    hfi_fetch_load_begin(f, lease, loading);
+    if (f->job != NULL)
+        hfi_aside_end_seek(f->client, f->job); /* from here on it goes on, whoever waits */
+    f->lease = lease;
+    f->is_loading = true;
+    hf_status status = hfi_loading_run(loading, o->load, o->load_many, o->arg);
+    f->is_loading = false;
+    hfi_fetch_load_end(f, loading, status);
     return status;
 }
 

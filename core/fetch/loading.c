@@ -27,42 +27,44 @@ bool hfi_loader_is_running(void)
 }
 
 struct run {
-    struct hf_loading *loading;
-    struct hfi_callback callback;
+    struct hf_loading *const *loadings;
+    struct hfi_callback *callbacks; /* one for each loading */
+    size_t count;
     hf_status status;
 };
+
+static void end_callbacks(const struct run *run)
+{
+    for (size_t i = run->count; i-- > 0;)
+        hfi_callback_end(&run->callbacks[i]);
+}
 
 /* The loader has ended its thread: nobody can use what it made. */
 static void left(void *arg)
 {
     struct run *run = arg;
-    hfi_callback_end(&run->callback);
-    hfi_loading_done(run->loading);
+    end_callbacks(run);
+    for (size_t i = 0; i < run->count; i++)
+        hfi_loading_done(run->loadings[i]);
 }
 
-static void call(struct run *run, hf_load_fn *load, void *arg)
+static void call(struct run *run, hf_load_fn *load, hf_load_many_fn *load_many, void *arg)
 {
-    hfi_callback_begin(&run->callback, run->loading->client, run->loading);
+    for (size_t i = 0; i < run->count; i++)
+        hfi_callback_begin(&run->callbacks[i], run->loadings[i]->client, run->loadings[i]);
     pthread_cleanup_push(left, run);
-    run->status = load(run->loading, arg);
+    run->status = load != NULL ? load(run->loadings[0], arg) : load_many(run->loadings, run->count, arg);
     pthread_cleanup_pop(0);
-    hfi_callback_end(&run->callback);
+    end_callbacks(run);
 }
 
-hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, void *arg)
+/* What became of one loading, whose loader returned this. */
+static hf_status judge(struct hf_loading *loading, hf_status status)
 {
     char quoted[160];
-    struct run run = {.loading = loading};
-    const struct hfi_clock *clock = loading->client->clock;
-    int64_t start = hfi_now(clock);
-    call(&run, load, arg);
-    hf_status status = run.status;
-    loading->took_ms = (hfi_now(clock) - start) / HFI_MS;
-    if (loading->took_ms < 1)
-        loading->took_ms = 1;
-    (void)hfi_quote(quoted, sizeof quoted, loading->key, loading->key_size);
     if (status == HF_OK && loading->body != NULL)
         return HF_OK;
+    (void)hfi_quote(quoted, sizeof quoted, loading->key, loading->key_size);
     if (status == HF_OK)
         status = loading->answered
                      ? hfi_fail(&loading->failure, HF_NOMEM, "", "no memory for the value of %s", quoted)
@@ -76,6 +78,39 @@ hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, void *ar
     hfi_body_unref(loading->body);
     loading->body = NULL;
     return status;
+}
+
+static void run_all(struct run *run, hf_load_fn *load, hf_load_many_fn *load_many, void *arg)
+{
+    const struct hfi_clock *clock = run->loadings[0]->client->clock;
+    int64_t start = hfi_now(clock);
+    call(run, load, load_many, arg);
+    int64_t took_ms = (hfi_now(clock) - start) / HFI_MS;
+    for (size_t i = 0; i < run->count; i++)
+        run->loadings[i]->took_ms = took_ms < 1 ? 1 : took_ms;
+}
+
+hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, hf_load_many_fn *load_many, void *arg)
+{
+    struct hfi_callback callback;
+    struct run run = {&loading, &callback, 1, HF_OK};
+    run_all(&run, load, load_many, arg);
+    return judge(loading, run.status);
+}
+
+/* One that was answered, or failed, by itself is as it says, whatever the function returned. */
+bool hfi_loading_run_many(struct hf_loading *const *loadings, size_t count, hf_load_many_fn *load_many, void *arg, hf_status *statuses)
+{
+    struct run run = {loadings, calloc(count, sizeof *run.callbacks), count, HF_OK};
+    if (run.callbacks == NULL)
+        return false;
+    run_all(&run, NULL, load_many, arg);
+    for (size_t i = 0; i < count; i++) {
+        bool failed = loadings[i]->failure.status != HF_OK;
+        statuses[i] = judge(loadings[i], failed ? HF_LOAD_FAILED : loadings[i]->answered ? HF_OK : run.status);
+    }
+    free(run.callbacks);
+    return true;
 }
 
 void hfi_loading_done(struct hf_loading *loading)

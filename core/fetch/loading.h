@@ -28,7 +28,9 @@ struct hf_loading {
 
 /* Runs the loader. HF_OK: loading->body is the caller's to unref; else LOAD_FAILED, NOMEM, INVALID with
  * loading->failure filled. */
-hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, void *arg);
+hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, hf_load_many_fn *load_many, void *arg); /* load NULL: load_many */
+/* One run for several. statuses[i]: as of hfi_loading_run. False: no memory, nothing has run. */
+bool hfi_loading_run_many(struct hf_loading *const *loadings, size_t count, hf_load_many_fn *load_many, void *arg, hf_status *statuses);
 /* Frees what belongs to the load: its body, its tags. */
 void hfi_loading_done(struct hf_loading *loading);
 /* True in a thread that is running a loader of this client for this key; a loader of any client. */

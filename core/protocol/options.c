@@ -222,13 +222,13 @@ hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, h
     return HF_OK;
 }
 
-hf_status hfi_fetch_options_check(hf_fetch_options *o, int64_t default_lease_ms, hf_error *error)
+hf_status hfi_fetch_options_check(hf_fetch_options *o, int64_t default_lease_ms, bool many, hf_error *error)
 {
     const uint64_t word = o->reserved_word;
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_FETCH", error);
     if (status == HF_OK)
         status = check_reserved(&word, sizeof word, "HF_FETCH", error);
-    if (status == HF_OK && o->load == NULL)
+    if (status == HF_OK && o->load == NULL && !(many && o->load_many != NULL))
         status = hfi_fail(error, HF_INVALID, "pass the function that makes the value", "load is NULL");
     if (o->lease_ms == 0)
         o->lease_ms = default_lease_ms;

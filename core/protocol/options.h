@@ -57,6 +57,7 @@ hf_status hfi_lock_options_check(hf_lock_options *options, int64_t default_lease
 hf_status hfi_lease_check(int64_t lease_ms, int64_t most_ms, hf_error *error); /* most_ms: max_lease_ms of the client */
 /* Of `where` and what belongs to it, with checked options. has_loaders: the client has loader threads. */
 hf_status hfi_fetch_where_check(const hf_fetch_options *options, bool has_loaders, hf_error *error);
-hf_status hfi_fetch_options_check(hf_fetch_options *options, int64_t default_lease_ms, hf_error *error);
+/* many: of hf_fetch_many, which takes load_many in place of load. */
+hf_status hfi_fetch_options_check(hf_fetch_options *options, int64_t default_lease_ms, bool many, hf_error *error);
 
 #endif

@@ -79,7 +79,7 @@ static void take_options(const uint8_t *data, size_t size)
         taken.lock.owner_label = data[0] & 2 ? "nightly" : NULL;
         (void)hfi_lock_options_check(&taken.lock, 10000, &error);
     } else {
-        (void)hfi_fetch_options_check(&taken.fetch, 10000, &error);
+        (void)hfi_fetch_options_check(&taken.fetch, 10000, false, &error);
     }
 }
 

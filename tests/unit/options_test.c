@@ -44,7 +44,7 @@ static hf_status check_fetch(hf_fetch_options options, hf_error *error)
 {
     if (options.load == NULL)
         options.load = load;
-    return hfi_fetch_options_check(&options, 10000, error);
+    return hfi_fetch_options_check(&options, 10000, false, error);
 }
 
 static void no_options_are_all_defaults(void **state)
@@ -279,7 +279,7 @@ static void a_fetchs_wrong_options_are_named(void **state)
     (void)state;
     hf_error error;
     hf_fetch_options none = {.size = sizeof none};
-    assert_names(hfi_fetch_options_check(&none, 10000, &error), error, "load");
+    assert_names(hfi_fetch_options_check(&none, 10000, false, &error), error, "load");
     assert_int_equal(check_fetch((hf_fetch_options){.early = 1000}, NULL), HF_OK);
     assert_names(check_fetch((hf_fetch_options){.early = -0.1}, &error), error, "early");
     assert_names(check_fetch((hf_fetch_options){.early = (double)NAN}, &error), error, "early");

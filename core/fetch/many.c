@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * many.c - hf_fetch_many: several keys in one call.
+ *
+ *   1. from memory; the rest is read, all reads listed before the first answer is waited for
+ *   2. old: a loader thread's, or with 3, and then the old one is the answer if the lease is not to be had
+ *   3. missing: tries for all leases, waiting for none; one run of the loader for those that were had; all fills at once
+ *   4. what others load: one after the other, by hf_fetch's own way, holding nothing
+ */
+#include "base/rare.h"
+#include "core/context/calls.h"
+#include "core/fetch/fetch.h"
+#include "core/protocol/options.h"
+#include "pool/replies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define AT_ONCE 256 /* commands in flight: more of them cost the server's memory, and gain nothing */
+
+enum state {
+    READS,   /* to be read, or being read   */
+    TRIES,   /* for the lease               */
+    LOADS,   /* has the lease               */
+    WAITS,   /* for others: step 4          */
+    DONE
+};
+
+struct part { /* one item */
+    hf_fetch_item *item;
+    struct hfi_name key;
+    struct hfi_fetch fetch;
+    enum state state;
+    enum hfi_freshness freshness; /* of what was found */
+    struct hfi_fetch_asking asking;
+    hf_lease *lease;
+    struct hf_loading loading;
+    struct hfi_filler *filler;
+    hf_error error;
+};
+
+struct many {
+    hf_client *client;
+    const hf_fetch_options *options;
+    struct part *parts;
+    size_t count;
+    int64_t since_ns;
+};
+
+static void end(struct part *part, hf_status status)
+{
+    part->state = DONE;
+    part->item->status = status;
+}
+
+static void begin_part(struct many *many, struct part *part, hf_fetch_item *item)
+{
+    char quoted[160];
+    part->item = item;
+    part->error.status = HF_OK;
+    part->fetch = (struct hfi_fetch){.client = many->client, .key = &part->key, .options = many->options, .since_ns = many->since_ns,
+                                     .began_ns = many->since_ns, .left_ms = -2};
+    hf_status status = HF_OK;
+    if (item->reserved_word != 0)
+        status = hfi_fail(&part->error, HF_INVALID, "zero the items first", "a reserved field of an item is not 0");
+    if (status == HF_OK)
+        status = hfi_name_take(HFI_FETCH, item->key, item->key_size, &part->key, &part->error);
+    if (status == HF_OK && hfi_loader_is_at(many->client, &part->key))
+        status = hfi_fail(&part->error, HF_DEADLOCK, "a loader may fetch other keys only", "the loader of %s fetches that same key",
+                          hfi_quote(quoted, sizeof quoted, part->key.text, part->key.size));
+    if (status == HF_OK)
+        status = hfi_fetch_key_check(many->client->key_template, part->key.text, part->key.size, &part->error);
+    if (status != HF_OK)
+        end(part, status);
+    else
+        part->fetch.lane = hfi_pool_lane(many->client->pool, HFI_VALUE_LANE, part->key.hash);
+}
+
+/* ---- 1, 2 ---- */
+
+/* An old one that this thread is to load goes on to the tries. */
+static void take_found(struct part *part)
+{
+    part->freshness = hfi_fetch_judge(&part->fetch);
+    if (part->freshness != HFI_FRESH && part->fetch.options->where == HF_LOAD_HERE)
+        part->state = TRIES;
+    else
+        end(part, hfi_fetch_give(&part->fetch, part->freshness, &part->item->value, &part->error));
+}
+
+static void take_reply(struct hfi_calls *calls, size_t index, struct part *part)
+{
+    struct redisReply *reply;
+    uint32_t connection;
+    hf_status status = hfi_calls_take(calls, index, part->fetch.options->cancel, &reply, &connection, &part->error);
+    if (status == HF_OK)
+        status = hfi_fetch_read_end(&part->fetch, reply, connection, &part->error);
+    if (status == HF_OK && part->fetch.found != NULL)
+        take_found(part);
+    else if (status == HF_OK)
+        part->state = TRIES;
+    else if (status == HF_BUSY || status == HF_UNKNOWN || status == HF_UNAVAILABLE)
+        part->state = WAITS; /* hf_fetch's own way knows what to do */
+    else
+        end(part, status);
+}
+
+static void read_some(struct many *many, struct hfi_calls *calls, struct part *parts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].state == READS) {
+            struct hfi_fetch *f = &parts[i].fetch;
+            hfi_local_look(many->client, f->key, &f->seen);
+            f->began_ns = hfi_now(many->client->clock);
+            hfi_calls_list(calls, i, f->lane, hfi_fetch_read_begin(f));
+        }
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].state == READS)
+            hfi_lane_flush(parts[i].fetch.lane);
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].state == READS)
+            take_reply(calls, i, &parts[i]);
+}
+
+static void read_all(struct many *many)
+{
+    for (size_t i = 0; i < many->count && many->options->near_ms > 0; i++)
+        if (many->parts[i].state == READS && hfi_fetch_look_near(&many->parts[i].fetch))
+            take_found(&many->parts[i]);
+    for (size_t first = 0; first < many->count; first += AT_ONCE) {
+        size_t count = many->count - first < AT_ONCE ? many->count - first : AT_ONCE;
+        struct hfi_calls *calls = hfi_calls_new(many->client, count);
+        if (calls != NULL)
+            read_some(many, calls, many->parts + first, count);
+        for (size_t i = first; calls == NULL && i < first + count; i++)
+            if (many->parts[i].state == READS)
+                end(&many->parts[i], hfi_fail(&many->parts[i].error, HF_NOMEM, "", "no memory for a command"));
+        hfi_calls_free(calls);
+    }
+}
+
+/* ---- 3 ---- */
+
+static void end_try(struct part *part)
+{
+    struct hfi_fetch *f = &part->fetch;
+    hf_status status = hfi_fetch_try_end(f, &part->asking, &part->lease, &part->item->value, &part->error);
+    if (status == HF_OK && part->lease != NULL)
+        part->state = LOADS;
+    else if (status == HF_OK)
+        end(part, HF_OK);
+    else if (f->found != NULL) /* stale beats failure */
+        end(part, hfi_fetch_answer(f, f->found, part->freshness == HFI_OLD ? HF_STALE : f->is_near ? HF_NEAR : HF_CACHED, true,
+                                   f->left_ms - f->options->stale_ms, &part->item->value, &part->error));
+    else if (status == HF_CANCELED || status == HF_CLOSED || status == HF_NOMEM || status == HF_FOREIGN)
+        end(part, status);
+    else
+        part->state = WAITS;
+}
+
+static void try_all(struct many *many)
+{
+    for (size_t first = 0; first < many->count; first += AT_ONCE) {
+        size_t next = many->count - first < AT_ONCE ? many->count : first + AT_ONCE;
+        for (size_t i = first; i < next; i++) {
+            struct part *part = &many->parts[i];
+            if (part->state == TRIES && hfi_fetch_need_lock(&part->fetch, &part->error) != HF_OK)
+                end(part, part->error.status);
+            else if (part->state == TRIES)
+                hfi_fetch_try_begin(&part->fetch, &part->asking);
+        }
+        for (size_t i = first; i < next; i++)
+            if (many->parts[i].state == TRIES)
+                hfi_lane_flush(many->parts[i].fetch.lock->lane);
+        for (size_t i = first; i < next; i++)
+            if (many->parts[i].state == TRIES)
+                end_try(&many->parts[i]);
+    }
+}
+
+static void fail_load(struct part *part)
+{
+    hf_status status = part->loading.failure.status;
+    struct hfi_fetch *f = &part->fetch;
+    hfi_fetch_fail(f, part->lease, &part->loading.failure);
+    part->error = part->loading.failure;
+    hfi_loading_done(&part->loading);
+    if (f->found != NULL)
+        status = hfi_fetch_answer(f, f->found, part->freshness == HFI_OLD ? HF_STALE : HF_CACHED, true,
+                                  f->left_ms - f->options->stale_ms, &part->item->value, &part->error);
+    end(part, status);
+}
+
+/* One run for all that have their lease. */
+static void load_together(struct many *many, struct hf_loading **loadings, struct part **parts, hf_status *statuses, size_t count)
+{
+    const hf_fetch_options *o = many->options;
+    if (!hfi_loading_run_many(loadings, count, o->load_many, o->arg, statuses))
+        for (size_t i = 0; i < count; i++)
+            statuses[i] = hfi_fail(&loadings[i]->failure, HF_NOMEM, "", "no memory to load");
+    for (size_t i = 0; i < count; i++)
+        hfi_fetch_load_end(&parts[i]->fetch, loadings[i], statuses[i]);
+}
+
+static void load_all(struct many *many, struct hf_loading **loadings, struct part **parts, hf_status *statuses)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < many->count; i++)
+        if (many->parts[i].state == LOADS) {
+            struct part *part = parts[count] = &many->parts[i];
+            loadings[count++] = &part->loading;
+            if (many->options->load_many != NULL)
+                hfi_fetch_load_begin(&part->fetch, part->lease, &part->loading);
+        }
+    if (count > 0 && many->options->load_many != NULL)
+        load_together(many, loadings, parts, statuses, count);
+    for (size_t i = 0; i < count; i++) {
+        if (many->options->load_many == NULL)
+            statuses[i] = hfi_fetch_load(&parts[i]->fetch, parts[i]->lease, loadings[i]);
+        if (statuses[i] != HF_OK) {
+            fail_load(parts[i]);
+            continue;
+        }
+        parts[i]->filler = hfi_fetch_fill_begin(&parts[i]->fetch, parts[i]->lease, loadings[i]);
+        if (many->options->load_many == NULL) /* the next load may take long */
+            hfi_lane_flush(parts[i]->fetch.lock->lane);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (parts[i]->state == LOADS)
+            hfi_lane_flush(parts[i]->fetch.lock->lane);
+    for (size_t i = 0; i < count; i++)
+        if (parts[i]->state == LOADS)
+            end(parts[i], hfi_fetch_fill_end(&parts[i]->fetch, parts[i]->lease, loadings[i], parts[i]->filler, &parts[i]->item->value,
+                                             &parts[i]->error));
+}
+
+/* ---- 4 ---- */
+
+static void wait_for(struct many *many, struct part *part)
+{
+    struct hfi_fetch f = {.client = many->client, .key = &part->key, .since_ns = hfi_now(many->client->clock), .lane = part->fetch.lane};
+    hf_fetch_options options = *many->options;
+    int64_t spent_ms = (f.since_ns - many->since_ns) / HFI_MS;
+    if (options.wait_ms > 0)
+        options.wait_ms = spent_ms < options.wait_ms ? options.wait_ms - spent_ms : HF_OFF;
+    f.options = &options;
+    part->error.status = HF_OK;
+    end(part, hfi_fetch_attempts(&f, &part->item->value, &part->error));
+    hfi_fetch_done(&f);
+}
+
+/* ---- hf_fetch_many ---- */
+
+static hf_status first_failure(struct many *many, hf_error *error)
+{
+    for (size_t i = 0; i < many->count; i++)
+        if (many->parts[i].item->status != HF_OK) {
+            if (error != NULL)
+                *error = many->parts[i].error;
+            return many->parts[i].item->status;
+        }
+    return HF_OK;
+}
+
+static hf_status fetch_all(struct many *many, hf_fetch_item *items, hf_error *error)
+{
+    struct hf_loading **loadings = calloc(many->count, sizeof(void *));
+    struct part **parts = calloc(many->count, sizeof(void *));
+    hf_status *statuses = calloc(many->count, sizeof *statuses);
+    many->parts = calloc(many->count, sizeof *many->parts);
+    bool has_room = loadings != NULL && parts != NULL && statuses != NULL && many->parts != NULL;
+    hf_status status = has_room ? HF_OK : hfi_fail(error, HF_NOMEM, "", "no memory to fetch %zu values", many->count);
+    for (size_t i = 0; has_room && i < many->count; i++)
+        begin_part(many, &many->parts[i], &items[i]);
+    if (has_room) {
+        read_all(many);
+        try_all(many);
+        load_all(many, loadings, parts, statuses);
+        for (size_t i = 0; i < many->count; i++)
+            if (many->parts[i].state == WAITS)
+                wait_for(many, &many->parts[i]);
+        for (size_t i = 0; i < many->count; i++)
+            hfi_fetch_done(&many->parts[i].fetch);
+        status = first_failure(many, error);
+    }
+    free(many->parts);
+    free(statuses);
+    free(parts);
+    free(loadings);
+    return status;
+}
+
+static hf_status take_items(hf_fetch_item *items, size_t count, hf_error *error)
+{
+    if (count > HF_FETCH_MANY_MAX)
+        return hfi_fail(error, HF_INVALID, "fetch them in several calls", "%zu items are more than %d", count, HF_FETCH_MANY_MAX);
+    if (items == NULL && count > 0)
+        return hfi_fail(error, HF_INVALID, "", "items is NULL");
+    for (size_t i = 0; i < count; i++)
+        items[i].value = NULL;
+    return HF_OK;
+}
+
+HFI_RARE hf_status hf_fetch_many(hf_client *client, hf_fetch_item *items, size_t count, const hf_fetch_options *given, hf_error *error)
+{
+    hf_fetch_options options;
+    hf_status status = take_items(items, count, error);
+    if (status != HF_OK)
+        return status;
+    status = hfi_client_enter(client, error);
+    bool entered = status == HF_OK;
+    if (status == HF_OK)
+        status = hfi_fetch_take_options(client, given, true, &options, error);
+    if (status == HF_OK && options.where == HF_LOAD_ASIDE)
+        status = hfi_fail(error, HF_INVALID, "HF_REFRESH_ASIDE, or load here", "where is HF_LOAD_ASIDE, which hf_fetch_many has not");
+    if (status == HF_OK && options.key_size != 0)
+        status = hfi_fail(error, HF_INVALID, "each item has its own", "there is key_size for hf_fetch_many");
+    for (size_t i = 0; status != HF_OK && i < count; i++)
+        items[i].status = status;
+    if (status == HF_OK && count > 0) {
+        struct many many = {.client = client, .options = &options, .count = count, .since_ns = hfi_now(client->clock)};
+        status = fetch_all(&many, items, error);
+    }
+    if (entered)
+        hfi_client_leave(client);
+    return status;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/* many_test.c - hf_fetch_many: several keys with one round trip and one run of the loader, all or some, whatever others do. */
+#include "tests/support/pages.h"
+#include "tests/support/takers.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ITEMS 300 /* more than are in flight at once */
+
+struct origin { /* what load_many does, and what is seen of it */
+    _Atomic(int) runs, keys;
+    _Atomic(bool) stay;
+    const char *leaves, *fails; /* keys that it does not answer, that it fails */
+    hf_status returns;
+};
+
+struct fixture {
+    struct hft_server *server;
+    hf_client *a, *b;
+    struct origin origin;
+    struct hft_page page;
+    hf_fetch_item items[ITEMS];
+    char names[ITEMS][16];
+    hf_error error;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return -1;
+    f->server = hft_server_start(NULL);
+    f->a = hft_client(f->server, HF_CLIENT(.command_ms = 5000));
+    f->b = hft_client(f->server, HF_CLIENT(.command_ms = 5000));
+    f->page.data = "one";
+    for (int i = 0; i < ITEMS; i++) {
+        (void)snprintf(f->names[i], sizeof f->names[i], "k%d", i);
+        f->items[i].key = f->names[i];
+    }
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    atomic_store(&f->origin.stay, false);
+    atomic_store(&f->page.stay, false);
+    assert_int_equal(hf_client_close(f->a, NULL), HF_OK);
+    assert_int_equal(hf_client_close(f->b, NULL), HF_OK);
+    hft_server_stop(f->server);
+    free(f);
+    return 0;
+}
+
+/* The value of a key is "of KEY". */
+static hf_status load_many(hf_loading *const *loadings, size_t count, void *arg)
+{
+    struct origin *origin = arg;
+    atomic_fetch_add(&origin->runs, 1);
+    atomic_fetch_add(&origin->keys, (int)count);
+    while (atomic_load(&origin->stay))
+        (void)sched_yield();
+    for (size_t i = 0; i < count; i++) {
+        char text[32];
+        const char *key = hf_loading_key(loadings[i]);
+        int size = snprintf(text, sizeof text, "of %s", key);
+        if (origin->fails != NULL && strcmp(key, origin->fails) == 0)
+            (void)hf_loading_fail(loadings[i], EIO, "no such thing");
+        else if (origin->leaves == NULL || strcmp(key, origin->leaves) != 0)
+            (void)hf_loading_set(loadings[i], text, (size_t)size);
+    }
+    return origin->returns;
+}
+
+#define MANY(...) HF_FETCH(.load_many = load_many, .arg = &f->origin, __VA_ARGS__)
+
+static void expect(const hf_fetch_item *item, hf_source source)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "of %s", item->key);
+    assert_int_equal(item->status, HF_OK);
+    assert_string_equal(item->value->data, text);
+    if (item->value->source != source)
+        fail_msg("%s: source %d, not %d", item->key, (int)item->value->source, (int)source);
+}
+
+static void free_all(struct fixture *f, int count)
+{
+    for (int i = 0; i < count; i++)
+        hf_value_free(f->items[i].value);
+}
+
+static void fetch(struct fixture *f, hf_client *client, int count, const hf_fetch_options *options)
+{
+    if (hf_fetch_many(client, f->items, (size_t)count, options, &f->error) != HF_OK)
+        fail_msg("%s", f->error.message);
+}
+
+static void all_that_is_missing_is_loaded_by_one_run_and_then_read(void **state)
+{
+    struct fixture *f = *state;
+    hf_stats before, after;
+    fetch(f, f->a, ITEMS, MANY(.ttl_ms = 60000));
+    for (int i = 0; i < ITEMS; i++)
+        expect(&f->items[i], HF_LOADED);
+    assert_int_equal(f->origin.runs, 1);
+    assert_int_equal(f->origin.keys, ITEMS);
+    free_all(f, ITEMS);
+    hf_client_stats(f->b, &before);
+    fetch(f, f->b, ITEMS, MANY(.ttl_ms = 60000));
+    hf_client_stats(f->b, &after);
+    for (int i = 0; i < ITEMS; i++)
+        expect(&f->items[i], HF_CACHED);
+    assert_int_equal(f->origin.runs, 1);
+    assert_in_range(after.remote_round_trips - before.remote_round_trips, 1, 20); /* of 300 reads */
+    free_all(f, ITEMS);
+}
+
+static void only_what_is_missing_is_loaded(void **state)
+{
+    struct fixture *f = *state;
+    freeReplyObject(hft_server_ask(f->server, "MSET k0 %s k2 %s", "of_k0", "of_k2"));
+    fetch(f, f->a, 4, MANY(.ttl_ms = 60000));
+    assert_int_equal(f->origin.keys, 2);
+    assert_string_equal(f->items[0].value->data, "of_k0");
+    expect(&f->items[1], HF_LOADED);
+    assert_int_equal(f->items[2].value->source, HF_CACHED);
+    expect(&f->items[3], HF_LOADED);
+    free_all(f, 4);
+}
+
+static void a_key_twice_is_loaded_once(void **state)
+{
+    struct fixture *f = *state;
+    f->items[1].key = f->items[2].key = "k0";
+    fetch(f, f->a, 4, MANY(.ttl_ms = 60000));
+    assert_int_equal(f->origin.keys, 2);
+    expect(&f->items[0], HF_LOADED);
+    assert_string_equal(f->items[1].value->data, "of k0");
+    assert_string_equal(f->items[2].value->data, "of k0");
+    expect(&f->items[3], HF_LOADED);
+    free_all(f, 4);
+}
+
+static void without_load_many_load_runs_for_each(void **state)
+{
+    struct fixture *f = *state;
+    fetch(f, f->a, 5, HF_FETCH(.load = hft_load, .arg = &f->page, .ttl_ms = 60000));
+    assert_int_equal(f->page.loads, 5);
+    for (int i = 0; i < 5; i++)
+        assert_string_equal(f->items[i].value->data, "one");
+    free_all(f, 5);
+}
+
+static void an_item_fails_by_itself(void **state)
+{
+    struct fixture *f = *state;
+    f->origin.leaves = "k1";
+    f->origin.fails = "k3";
+    f->origin.returns = HF_OK;
+    f->items[2].key = "";
+    assert_int_equal(hf_fetch_many(f->a, f->items, 5, MANY(.ttl_ms = 60000), &f->error), HF_LOAD_FAILED);
+    assert_non_null(strstr(f->error.message, "k1"));
+    expect(&f->items[0], HF_LOADED);
+    assert_int_equal(f->items[1].status, HF_LOAD_FAILED);
+    assert_null(f->items[1].value);
+    assert_int_equal(f->items[2].status, HF_INVALID);
+    assert_int_equal(f->items[3].status, HF_LOAD_FAILED);
+    expect(&f->items[4], HF_LOADED);
+    free_all(f, 5);
+    f->items[2].key = "k2";
+    f->origin.leaves = f->origin.fails = NULL;
+    fetch(f, f->b, 5, MANY(.ttl_ms = 60000)); /* no lease was left behind */
+    assert_int_equal(f->origin.keys, 4 + 3);
+    free_all(f, 5);
+}
+
+static void an_old_value_is_the_answer_where_another_loads(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_fetcher fetcher;
+    freeReplyObject(hft_server_ask(f->server, "SET k1 %s PX 500000", "of k1")); /* old by 100 s */
+    atomic_store(&f->page.stay, true);
+    hft_fetch(&fetcher, f->b, "k1", HF_FETCH(.load = hft_load, .arg = &f->page, .ttl_ms = 1000, .stale_ms = 600000));
+    HFT_UNTIL_TRUE(atomic_load(&f->page.inside) == 1);
+    fetch(f, f->a, 3, MANY(.ttl_ms = 1000, .stale_ms = 600000));
+    expect(&f->items[1], HF_STALE);
+    free_all(f, 3);
+    atomic_store(&f->page.stay, false);
+    assert_int_equal(hft_fetched(&fetcher), HF_OK);
+    hf_value_free(fetcher.value);
+    freeReplyObject(hft_server_ask(f->server, "SET k2 %s PX 500000", "of k2"));
+    fetch(f, f->b, 3, MANY(.ttl_ms = 1000, .stale_ms = 600000));
+    expect(&f->items[2], HF_LOADED);
+    free_all(f, 3);
+}
+
+static void what_another_loads_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_fetcher fetcher;
+    atomic_store(&f->page.stay, true);
+    hft_fetch(&fetcher, f->b, "k1", HF_FETCH(.load = hft_load, .arg = &f->page, .ttl_ms = 60000));
+    HFT_UNTIL_TRUE(atomic_load(&f->page.inside) == 1);
+    assert_int_equal(hf_fetch_many(f->a, f->items, 3, MANY(.ttl_ms = 60000, .wait_ms = 50), &f->error), HF_TIMEOUT);
+    assert_int_equal(f->items[1].status, HF_TIMEOUT);
+    expect(&f->items[0], HF_LOADED);
+    expect(&f->items[2], HF_LOADED);
+    free_all(f, 3);
+    atomic_store(&f->page.stay, false);
+    fetch(f, f->a, 3, MANY(.ttl_ms = 60000));
+    assert_string_equal(f->items[1].value->data, "one");
+    assert_int_equal(f->origin.keys, 2);
+    free_all(f, 3);
+    assert_int_equal(hft_fetched(&fetcher), HF_OK);
+    hf_value_free(fetcher.value);
+}
+
+struct crosser {
+    pthread_t thread;
+    struct fixture *f;
+    hf_client *client;
+    bool backwards;
+    int failed;
+};
+
+static void *cross(void *arg)
+{
+    struct crosser *me = arg;
+    for (int round = 0; round < 40; round++) {
+        hf_fetch_item items[20] = {0};
+        char names[20][16];
+        for (int i = 0; i < 20; i++) {
+            (void)snprintf(names[i], sizeof names[i], "r%d:%d", round, me->backwards ? 19 - i : i);
+            items[i].key = names[i];
+        }
+        me->failed += hf_fetch_many(me->client, items, 20,
+                                    HF_FETCH(.load_many = load_many, .arg = &me->f->origin, .ttl_ms = 60000), NULL) != HF_OK;
+        for (int i = 0; i < 20; i++)
+            hf_value_free(items[i].value);
+    }
+    return NULL;
+}
+
+static void two_calls_over_the_same_keys_in_any_order_end(void **state)
+{
+    struct fixture *f = *state;
+    struct crosser crossers[4];
+    for (int i = 0; i < 4; i++) {
+        crossers[i] = (struct crosser){.f = f, .client = i < 2 ? f->a : f->b, .backwards = i % 2};
+        assert_int_equal(pthread_create(&crossers[i].thread, NULL, cross, &crossers[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        (void)pthread_join(crossers[i].thread, NULL);
+        assert_int_equal(crossers[i].failed, 0);
+    }
+    assert_int_equal(f->origin.keys, 40 * 20); /* each once */
+}
+
+static void near_ones_cost_nothing(void **state)
+{
+    struct fixture *f = *state;
+    const hf_fetch_options *near = MANY(.ttl_ms = 60000, .near_ms = 60000);
+    bool all = false;
+    while (!all) {
+        fetch(f, f->a, 10, near);
+        all = true;
+        for (int i = 0; i < 10; i++)
+            all = all && f->items[i].value->source == HF_NEAR;
+        free_all(f, 10);
+    }
+    freeReplyObject(hft_server_ask(f->server, "CONFIG RESETSTAT"));
+    fetch(f, f->a, 10, near);
+    for (int i = 0; i < 10; i++)
+        expect(&f->items[i], HF_NEAR);
+    assert_int_equal(hft_server_calls(f->server, "get"), 0);
+    free_all(f, 10);
+}
+
+static void without_a_server_the_last_seen_ones_are_the_answer(void **state)
+{
+    struct fixture *f = *state;
+    fetch(f, f->a, 3, MANY(.ttl_ms = 60000));
+    free_all(f, 3);
+    hft_server_kill(f->server);
+    HFT_UNTIL_TRUE(hf_fetch_many(f->a, f->items, 4, MANY(.ttl_ms = 60000, .wait_ms = HF_OFF), &f->error) == HF_OK);
+    for (int i = 0; i < 3; i++)
+        expect(&f->items[i], HF_STALE);
+    expect(&f->items[3], HF_LOCAL);
+    free_all(f, 4);
+    hft_server_restart(f->server);
+}
+
+static void a_cancel_ends_it_and_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    hf_cancel *cancel;
+    assert_int_equal(hf_cancel_open(f->a, &cancel, NULL), HF_OK);
+    hf_cancel_fire(cancel);
+    assert_int_equal(hf_fetch_many(f->a, f->items, 3, MANY(.cancel = cancel), &f->error), HF_CANCELED);
+    for (int i = 0; i < 3; i++)
+        assert_null(f->items[i].value);
+    hf_cancel_close(cancel);
+    fetch(f, f->b, 3, MANY(.ttl_ms = 60000));
+    free_all(f, 3);
+}
+
+static hf_status load_the_same(hf_loading *const *loadings, size_t count, void *arg)
+{
+    struct fixture *f = arg;
+    hf_value *value;
+    for (size_t i = 0; i < count; i++) {
+        hf_status status = hf_fetch(f->a, hf_loading_key(loadings[i]), HF_FETCH(.load = hft_load, .arg = &f->page), &value, NULL);
+        (void)hf_loading_set(loadings[i], status == HF_DEADLOCK ? "of deadlock" : "?", status == HF_DEADLOCK ? 11 : 1);
+    }
+    return HF_OK;
+}
+
+static void nonsense_is_refused_at_the_first_call(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(hf_fetch_many(f->a, NULL, 0, MANY(), NULL), HF_OK);
+    assert_int_equal(hf_fetch_many(f->a, NULL, 1, MANY(), NULL), HF_INVALID);
+    assert_int_equal(hf_fetch_many(f->a, f->items, HF_FETCH_MANY_MAX + 1, MANY(), NULL), HF_INVALID);
+    assert_int_equal(hf_fetch_many(f->a, f->items, 2, HF_FETCH(), &f->error), HF_INVALID);
+    assert_int_equal(f->items[1].status, HF_INVALID);
+    assert_int_equal(hf_fetch_many(f->a, f->items, 2, MANY(.where = HF_LOAD_ASIDE, .arg_size = 8), &f->error), HF_INVALID);
+    assert_int_equal(hf_fetch_many(f->a, f->items, 2, MANY(.key_size = 2), &f->error), HF_INVALID);
+    assert_int_equal(hf_fetch_many(NULL, f->items, 2, MANY(), &f->error), HF_INVALID);
+    f->items[0].reserved_word = 1;
+    assert_int_equal(hf_fetch_many(f->a, f->items, 2, MANY(), &f->error), HF_INVALID);
+    f->items[0].reserved_word = 0;
+    expect(&f->items[1], HF_LOADED);
+    hf_value_free(f->items[1].value);
+    fetch(f, f->a, 1, HF_FETCH(.load_many = load_the_same, .arg = f));
+    assert_string_equal(f->items[0].value->data, "of deadlock");
+    free_all(f, 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(all_that_is_missing_is_loaded_by_one_run_and_then_read),
+        TEST(only_what_is_missing_is_loaded),
+        TEST(a_key_twice_is_loaded_once),
+        TEST(without_load_many_load_runs_for_each),
+        TEST(an_item_fails_by_itself),
+        TEST(an_old_value_is_the_answer_where_another_loads),
+        TEST(what_another_loads_is_waited_for),
+        TEST(two_calls_over_the_same_keys_in_any_order_end),
+        TEST(near_ones_cost_nothing),
+        TEST(without_a_server_the_last_seen_ones_are_the_answer),
+        TEST(a_cancel_ends_it_and_leaves_nothing),
+        TEST(nonsense_is_refused_at_the_first_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
