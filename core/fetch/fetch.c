@@ -208,6 +208,8 @@ static hf_status take_from_reader(struct hfi_fetch *f, struct hfi_near_read *rea
         hfi_body_unref(read->found.body);
     else if (status == HF_OK)
         f->found = read->found.body;
+    if (!f->alone)
+        f->near.stamp_ns = read->found.stamp_ns;
     f->left_ms = read->found.left_ms;
     return HF_OK;
 }
@@ -229,7 +231,7 @@ static hf_status read_value(struct hfi_fetch *f, hf_error *error)
     if (f->options->near_ms > 0)
         hfi_near_begin(f->client, f->key, f->lane, &f->near);
     if (f->near.epoch != 0 && !f->alone) {
-        if (hfi_near_read_begin(f->client, f->key, &together))
+        if (hfi_near_read_begin(f->client, f->key, &f->near, &together))
             return read_for_all(f, &together, error);
         hf_status status = take_from_reader(f, &together, error);
         if (status != HF_OK || !f->alone)

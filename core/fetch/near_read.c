@@ -44,10 +44,17 @@ static struct shard *shard_of(hf_client *client, const struct hfi_name *key)
     return &client->near_reads->shards[key->hash % SHARDS];
 }
 
-bool hfi_near_read_begin(hf_client *client, const struct hfi_name *key, struct hfi_near_read *read)
+static bool is_same(const struct hfi_near_read *a, const struct hfi_near_read *b)
+{
+    return a->reading.epoch == b->reading.epoch && a->reading.changes == b->reading.changes && a->key->hash == b->key->hash &&
+           a->key->size == b->key->size && memcmp(a->key->text, b->key->text, a->key->size) == 0;
+}
+
+bool hfi_near_read_begin(hf_client *client, const struct hfi_name *key, const struct hfi_near_reading *reading,
+                         struct hfi_near_read *read)
 {
     struct shard *shard = shard_of(client, key);
-    *read = (struct hfi_near_read){.key = key};
+    *read = (struct hfi_near_read){.key = key, .reading = *reading};
     hfi_list_init(&read->link);
     hfi_list_init(&read->others);
     hfi_park_init(&read->park);
@@ -55,7 +62,7 @@ bool hfi_near_read_begin(hf_client *client, const struct hfi_name *key, struct h
     struct hfi_list *at = shard->reads.next;
     for (; at != &shard->reads; at = at->next) {
         struct hfi_near_read *other = hfi_container_of(at, struct hfi_near_read, link);
-        if (other->key->hash == key->hash && other->key->size == key->size && memcmp(other->key->text, key->text, key->size) == 0) {
+        if (is_same(other, read)) {
             hfi_list_append(&other->others, &read->link);
             break;
         }

@@ -6,8 +6,7 @@
 
 #include "base/list.h"
 #include "core/context/wait.h"
-#include "core/fetch/value.h"
-#include "core/protocol/name.h"
+#include "core/fetch/near.h"
 
 bool hfi_near_reads_open(hf_client *client); /* false: no memory */
 void hfi_near_reads_free(hf_client *client);
@@ -23,13 +22,16 @@ struct hfi_near_read {     /* on the stack of the thread that reads, or of one t
     struct hfi_list link;  /* of the client's reads, or of the reader's `others` */
     struct hfi_list others;
     const struct hfi_name *key;
+    struct hfi_near_reading reading;
     struct hfi_park park;
     bool done;
     struct hfi_near_found found;
 };
 
-/* True: this thread is to read, and to call hfi_near_read_end. False: another does, so wait. */
-bool hfi_near_read_begin(hf_client *client, const struct hfi_name *key, struct hfi_near_read *read);
+/* True: this thread is to read, and to call hfi_near_read_end. False: another does, so wait. Who has begun after a change that
+ * this process knows of does not wait for a read that began before it: what that finds may be older (N6). */
+bool hfi_near_read_begin(hf_client *client, const struct hfi_name *key, const struct hfi_near_reading *reading,
+                         struct hfi_near_read *read);
 /* Gives what was found to the others, who each get a reference of their own. */
 void hfi_near_read_end(hf_client *client, struct hfi_near_read *read, const struct hfi_near_found *found);
 /* HF_OK: read->found is there, its body this caller's. CANCELED; TIMEOUT: the reader is stuck. */
