@@ -25,6 +25,7 @@
 
 #define END_IS_KNOWN_FOR (1000 * HFI_MS)
 #define CUTS_MOST        3
+#define VAIN_MOST        3
 
 hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms,
                         hf_value **value, hf_error *error)
@@ -195,22 +196,23 @@ static hf_status read(struct hfi_fetch *f, bool *is_kept, hf_error *error)
     return status;
 }
 
-/* The reader's value serves a call that began while it was read, unless that took so long that it may be too old. */
-static hf_status take_from_reader(struct hfi_fetch *f, struct hfi_near_read *read, hf_error *error)
+/* The reader's value serves a call that began while it was read, unless that took so long that it may be too old. It serves nobody
+ * if the key has changed meanwhile. */
+static hf_status take_from_reader(struct hfi_fetch *f, struct hfi_near_read *read, bool *is_taken, hf_error *error)
 {
     int64_t lag_ms = hfi_near_lag_ms(f->client), near_ms = f->options->near_ms;
     hf_status status = hfi_near_read_wait(f->client, read, f->options->cancel, hfi_after_ms(f->began_ns, f->client->command_ms + 500));
     if (status == HF_CANCELED)
         return hfi_fail(error, HF_CANCELED, "", "waiting for the server was canceled");
-    f->alone = status != HF_OK || !read->found.is_good ||
-               f->began_ns >= hfi_after_ms(read->found.stamp_ns, near_ms < lag_ms ? near_ms : lag_ms);
-    if (status == HF_OK && f->alone)
-        hfi_body_unref(read->found.body);
-    else if (status == HF_OK)
+    *is_taken = status == HF_OK && read->found.is_good &&
+                f->began_ns < hfi_after_ms(read->found.stamp_ns, near_ms < lag_ms ? near_ms : lag_ms);
+    if (*is_taken) {
         f->found = read->found.body;
-    if (!f->alone)
+        f->left_ms = read->found.left_ms;
         f->near.stamp_ns = read->found.stamp_ns;
-    f->left_ms = read->found.left_ms;
+    } else if (status == HF_OK) {
+        hfi_body_unref(read->found.body);
+    }
     return HF_OK;
 }
 
@@ -226,18 +228,19 @@ static hf_status read_for_all(struct hfi_fetch *f, struct hfi_near_read *read_by
 static hf_status read_value(struct hfi_fetch *f, hf_error *error)
 {
     struct hfi_near_read together;
-    bool is_kept;
-    f->near.epoch = 0;
-    if (f->options->near_ms > 0)
-        hfi_near_begin(f->client, f->key, f->lane, &f->near);
-    if (f->near.epoch != 0 && !f->alone) {
+    bool is_taken = false, is_kept;
+    hf_status status = HF_OK;
+    for (; status == HF_OK && !is_taken; f->vain += !is_taken) {
+        f->near.epoch = 0;
+        if (f->options->near_ms > 0)
+            hfi_near_begin(f->client, f->key, f->lane, &f->near);
+        if (f->near.epoch == 0 || f->vain == VAIN_MOST)
+            return read(f, &is_kept, error);
         if (hfi_near_read_begin(f->client, f->key, &f->near, &together))
             return read_for_all(f, &together, error);
-        hf_status status = take_from_reader(f, &together, error);
-        if (status != HF_OK || !f->alone)
-            return status;
+        status = take_from_reader(f, &together, &is_taken, error);
     }
-    return read(f, &is_kept, error);
+    return status;
 }
 
 /* ---- load ---- */

@@ -23,7 +23,7 @@ struct hfi_fetch { /* on the caller's stack */
     struct hfi_seen seen;
     struct hfi_body *found;  /* what Redis has, or memory: a reference; NULL: nothing */
     bool is_near;            /* it is from memory */
-    bool alone;              /* what another thread had read was not to be used: this one reads for itself */
+    int vain;                /* times that what another thread had read was not to be used: after some this one reads for itself */
     struct hfi_near_reading near; /* of the last read; epoch 0: what it brings may not be near */
     bool refused;            /* the server answered UNAVAILABLE: it is there, but refuses writes */
     int64_t left_ms;         /* until the key of `found` ends; -1: never, -2: not known */
