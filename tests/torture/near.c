@@ -199,15 +199,17 @@ static bool verdict(const struct stage *stage, long seconds, unsigned seed, int 
     int violations = atomic_load(&l->wrong) + (why != NULL);
     if (why != NULL)
         (void)fprintf(stderr, "torture near: not enough, or wrong: %s\n", why);
-    (void)printf("torture near    %s seconds=%ld seed=%u reads=%lld near=%lld cached=%lld others=%lld unjudged=%lld failed=%lld sets=%lld "
-                 "forgets=%lld loads=%lld expiries=%lld ends=%lld unsettled=%lld told=%lld lapses=%lld oldest_ms=%.1f (bound %d) strikes=%d "
-                 "violations=%d\n",
-                 violations == 0 ? "ok    " : "FAILED", seconds, seed, (long long)reads, (long long)near, (long long)atomic_load(&l->cached),
-                 (long long)atomic_load(&l->loaded), (long long)atomic_load(&l->unjudged), (long long)atomic_load(&l->failed),
-                 (long long)atomic_load(&l->sets), (long long)atomic_load(&l->forgets), (long long)atomic_load(&l->loads),
-                 (long long)atomic_load(&l->expiries), (long long)atomic_load(&l->ends), (long long)atomic_load(&l->unsettled),
-                 (long long)atomic_load(&l->told), (long long)atomic_load(&l->lapses), (double)atomic_load(&l->oldest_ns) / 1e6, HFT_LAG_MS,
-                 strikes, violations);
+    (void)printf("torture near    %s seconds=%ld seed=%u", violations == 0 ? "ok    " : "FAILED", seconds, seed);
+    const struct { const char *name; const _Atomic(int64_t) *count; } counts[] = {
+        {"reads", &l->reads}, {"near", &l->near}, {"cached", &l->cached}, {"others", &l->loaded}, {"unjudged", &l->unjudged},
+        {"failed", &l->failed}, {"sets", &l->sets}, {"forgets", &l->forgets}, {"loads", &l->loads}, {"expiries", &l->expiries},
+        {"ends", &l->ends}, {"unsettled", &l->unsettled}, {"told", &l->told}, {"lapses", &l->lapses}};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        (void)printf(" %s=%lld", counts[i].name, (long long)atomic_load(counts[i].count));
+    (void)printf(" oldest_ms=%.1f (bound %d)", (double)atomic_load(&l->oldest_ns) / 1e6, HFT_LAG_MS);
+    for (size_t i = 0; i < FAULTS; i++)
+        (void)printf(" %s=%d", faults[i].name, faults[i].struck);
+    (void)printf(" violations=%d\n", violations);
     (void)printf("summary torture-near seed=%u operations=%lld faults=%d violations=%d false_losses=0\n", seed, (long long)reads, strikes,
                  violations);
     return violations == 0;

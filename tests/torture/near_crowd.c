@@ -252,7 +252,8 @@ static void *read_on(void *arg)
 
 static void tell_server(struct worker *self, redisContext *redis, const char *format, const char *key, const char *value, int64_t ms)
 {
-    redisReply *reply = value != NULL ? redisCommand(redis, format, key, value, (long long)ms) : redisCommand(redis, format, key, (long long)ms);
+    redisReply *reply =
+        value != NULL ? redisCommand(redis, format, key, value, (long long)ms) : redisCommand(redis, format, key, (long long)ms);
     if (reply == NULL || reply->type == REDIS_REPLY_ERROR) {
         complain(self->ledger, format, reply != NULL ? reply->str : redis->errstr);
         _exit(1);

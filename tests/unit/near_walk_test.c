@@ -262,34 +262,34 @@ static void look(struct walk *w, int lane)
 
 static void one_step(struct walk *w)
 {
-    int lane = (int)roll(w, LANES), dice = (int)roll(w, 1000);
+    int lane = (int)roll(w, LANES), drawn = (int)roll(w, 1000);
     w->now_ns += roll(w, MS(1));
     look(w, lane);
-    if (dice < 300)
+    if (drawn < 300)
         send_read(w, lane);
-    else if (dice < 550)
+    else if (drawn < 550)
         take_answer(w);
-    else if (dice < 700)
+    else if (drawn < 700)
         hear(w);
-    else if (dice < 800)
+    else if (drawn < 800)
         write_value(w, lane);
-    else if (dice < 890)
+    else if (drawn < 890)
         send_question(w, lane, hfi_near_next(&w->proof, lane));
-    else if (dice < 970)
+    else if (drawn < 970)
         send_ping(w);
-    else if (dice < 973)
+    else if (drawn < 973)
         w->lines[lane].lives = false; /* we do not know yet, or never will */
-    else if (dice < 975)
+    else if (drawn < 975)
         w->tracker_lives = false;
-    else if (dice < 983)
+    else if (drawn < 983)
         connect_lane(w, lane);
-    else if (dice < 988)
+    else if (drawn < 988)
         connect_tracker(w);
-    else if (dice < 990)
+    else if (drawn < 990)
         w->now_ns += MS(roll(w, 3 * LAG)); /* nobody hears anything */
-    else if (dice < 993)
+    else if (drawn < 993)
         flush_all(w);
-    else if (dice < 994)
+    else if (drawn < 994)
         restart(w);
 }
 
