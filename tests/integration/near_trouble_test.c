@@ -322,6 +322,37 @@ static void what_is_near_is_as_old_as_its_read(void **state)
     hft_proxy_judge(f->proxy, NULL, NULL);
 }
 
+/* It is long: the value before it is read while it is on its way, and that answer comes when it has been stored. */
+static void what_was_read_while_a_load_was_stored_is_not_near_after_it(void **state)
+{
+    enum { LONG = 8 << 20 };
+    struct fixture *f = *state;
+    struct hft_fetcher loader;
+    char *made = calloc(1, LONG + 1);
+    assert_non_null(made);
+    memset(made, '9', LONG);
+    f->client = hft_client_at(hft_proxy_url(f->proxy), HF_CLIENT(.near_lag_ms = 20000, .command_ms = 10000, .lanes = 1,
+                                                                 .local_bytes = 64 << 20));
+    f->page.data = made;
+    set(f, 1);
+    come_near(f, "page");
+    hold_back(f, HFT_SUBSCRIBER, 3000);
+    hft_fetch(&loader, f->client, "page", NEAR(.stale_ms = 10 * PX_MS));
+    hft_proxy_judge(f->proxy, judge, f);
+    atomic_store(&f->late_ms, 1000);
+    while (source_of(f, "page") == HF_NEAR)
+        continue;
+    assert_int_equal(hft_fetched(&loader), HF_OK);
+    assert_int_equal(loader.value->source, HF_LOADED);
+    hf_value *value = fetch(f, "page", NEAR());
+    assert_int_equal(value->size, LONG);
+    hf_value_free(value);
+    hf_value_free(loader.value);
+    hft_proxy_judge(f->proxy, NULL, NULL);
+    hft_proxy_network(f->proxy, NULL);
+    free(made);
+}
+
 static void a_cancel_ends_the_wait_for_anothers_read(void **state)
 {
     struct fixture *f = *state;
@@ -420,6 +451,7 @@ int main(void)
         CASE(what_has_changed_before_its_answer_is_not_near),
         CASE(what_was_flushed_before_its_answer_is_not_near),
         CASE(what_is_near_is_as_old_as_its_read),
+        CASE(what_was_read_while_a_load_was_stored_is_not_near_after_it),
         CASE(a_cancel_ends_the_wait_for_anothers_read),
         CASE(a_close_ends_the_read_and_the_waits_for_it),
         CASE(after_a_freeze_the_same_values_are_near),
