@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* near_trouble_test.c - values from memory while connections, messages and the server fail: none is given out that was gone for
  * longer than promised, and hits from memory come back by themselves. */
+#include "tests/support/fleet.h"
 #include "tests/support/pages.h"
 #include "tests/support/proxy.h"
 #include "tests/support/takers.h"
@@ -437,6 +438,36 @@ static void another_run_of_the_server_is_another_server(void **state)
     all_is_well_again(f);
 }
 
+/* Until the client has gone over, the former primary is the server that it knows. */
+static void another_primary_is_followed(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_fleet fleet = {0};
+    struct hft_server *own = f->server;
+    hft_fleet_start(&fleet, 2, 1, HFT_FLEET_DOWN_MS, NULL);
+    f->server = fleet.server[0];
+    f->client = hft_client_at(fleet.url, HF_CLIENT(.near_lag_ms = LAG_MS));
+    set(f, 1);
+    come_near(f, "page");
+    f->server = fleet.server[hft_fleet_fail_over(&fleet)];
+    set(f, 2);
+    int got = 1;
+    for (int64_t until_ms = hft_boottime_ms() + 20000; got != 2; hft_pause(until_ms, "the new primary's value")) {
+        hf_value *value = fetch(f, "page", NEAR());
+        got = version_of(value);
+        hf_value_free(value);
+    }
+    come_near(f, "page");
+    for (int i = 0; i < 3; i++) {
+        is_seen_within(f, LAG_MS, NEAR());
+        come_near(f, "page");
+    }
+    (void)hf_client_close(f->client, NULL);
+    f->client = NULL;
+    f->server = own;
+    hft_fleet_stop(&fleet);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -456,6 +487,7 @@ int main(void)
         CASE(a_close_ends_the_read_and_the_waits_for_it),
         CASE(after_a_freeze_the_same_values_are_near),
         CASE(another_run_of_the_server_is_another_server),
+        CASE(another_primary_is_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
