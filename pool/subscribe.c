@@ -63,19 +63,6 @@ static bool is_tracker(const struct hfi_subscriber *one)
 
 /* ---- the role ---- */
 
-bool hfi_subscribers_take_role(struct hfi_subscribers *all)
-{
-    return !atomic_exchange(&all->reading, true);
-}
-
-void hfi_subscribers_give_role(struct hfi_subscribers *all)
-{
-    atomic_store(&all->reading, false);
-    HFI_PERTURB("ear-back-to-missed");
-    if (atomic_exchange(&all->missed, false))
-        hfi_listener_kick(all->listener);
-}
-
 /* For the listener. Store-load pairing with hfi_subscribers_give_role(): we set `missed`, then try again; the owner
  * gives the role back, then tests `missed`. One of us sees the other. */
 static bool take_role_or_be_called(struct hfi_subscribers *all)
@@ -201,6 +188,12 @@ static bool is_word(const struct redisReply *reply, const char *word)
     return reply->str != NULL && reply->len == strlen(word) && memcmp(reply->str, word, reply->len) == 0;
 }
 
+/* As a status, or as a message to who listens. */
+static bool is_pong(const struct redisReply *reply)
+{
+    return is_word(reply, "PONG") || (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && is_word(reply->element[0], "pong"));
+}
+
 /* What the server told before it saw this PING has been handed up: it came before, on the same connection. */
 static void prove(const struct hfi_subscriber *one, int64_t stamp_ns)
 {
@@ -218,8 +211,9 @@ static bool confirm(struct hfi_subscriber *one, const struct redisReply *reply)
         return false;
     memcpy(&ask, hfi_buffer_data(&one->asks), sizeof ask);
     hfi_buffer_eat(&one->asks, sizeof ask);
-    if (ask.channel == NULL) { /* PONG, as a status or as a message */
-        prove(one, ask.stamp_ns);
+    if (ask.channel == NULL) {
+        if (is_pong(reply))
+            prove(one, ask.stamp_ns);
         return true;
     }
     if (reply->type == REDIS_REPLY_ERROR) {

@@ -52,9 +52,11 @@ struct hfi_subscribers {
     struct hfi_subscriber list[];
 };
 
-/* subscribe.c */
+/* subscribe_wait.c */
 bool hfi_subscribers_take_role(struct hfi_subscribers *all); /* false: another thread has it */
 void hfi_subscribers_give_role(struct hfi_subscribers *all); /* gives it back; kicks the listener if `missed` */
+
+/* subscribe.c */
 /* Needs the role. Receives what has come, and hands messages up. NULL: all is well; else what is wrong. */
 const char *hfi_subscriber_receive(struct hfi_subscriber *one, int64_t now_ns);
 

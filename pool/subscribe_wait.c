@@ -14,6 +14,23 @@
 #define SOCKETS_MOST 8 /* subscribers that a waiting thread polls */
 #define IN_VAIN_MOST 4 /* receives without being woken, after which that thread sleeps like the others */
 
+/* ---- the role ---- */
+
+bool hfi_subscribers_take_role(struct hfi_subscribers *all)
+{
+    return !atomic_exchange(&all->reading, true);
+}
+
+void hfi_subscribers_give_role(struct hfi_subscribers *all)
+{
+    atomic_store(&all->reading, false);
+    HFI_PERTURB("ear-back-to-missed");
+    if (atomic_exchange(&all->missed, false))
+        hfi_listener_kick(all->listener);
+}
+
+/* ---- waiting ---- */
+
 static nfds_t list_sockets(struct hfi_subscribers *all, struct pollfd *on)
 {
     nfds_t count = 0;

@@ -237,7 +237,7 @@ hf_status hfi_fetch_read(struct hfi_fetch *f, hf_error *error)
     struct hfi_near_read together;
     bool is_kept;
     f->near.epoch = 0;
-    for (int tries = 0; f->options->near_ms > 0 && tries < 2; tries++) {
+    for (int tries = 0; f->options->near_ms > 0 && tries < 3; tries++) {
         hfi_near_begin(f->client, f->key, f->lane, &f->near);
         if (f->near.epoch == 0)
             break;

@@ -102,14 +102,15 @@ static void publish_locked(struct hfi_near *near)
 
 /* ---- questions to the lanes ---- */
 
-/* An array of TRACKING's OK if it was to arm, ROLE and GETREDIR. */
+/* An array of the OK of TRACKING and CACHING if it was to arm, ROLE and GETREDIR. */
 static bool is_good(const struct redisReply *reply, const struct question *question)
 {
-    size_t first = question->epoch == 0;
+    size_t first = question->epoch == 0 ? 2 : 0;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != first + 2)
         return false;
-    if (first != 0 && reply->element[0]->type != REDIS_REPLY_STATUS)
-        return false;
+    for (size_t i = 0; i < first; i++)
+        if (reply->element[i]->type != REDIS_REPLY_STATUS)
+            return false;
     return hfi_reply_is_master(reply->element[first]) && hfi_wire_number(reply, first + 1, -1) == question->tracker;
 }
 

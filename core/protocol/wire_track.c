@@ -50,14 +50,15 @@ struct hfi_command *hfi_wire_track(const struct hfi_keys *keys, int64_t client_i
                             (const size_t[]){strlen(read), size, keys->name_size});
 }
 
-/* ROLE, because a primary that is one no more goes on to tell of changes, but not of those at the new one. */
+/* ROLE, because a primary that is one no more goes on to tell of changes, but not of those at the new one. CACHING only to learn
+ * that it is allowed, before reads need it: there its refusal could not be told from that of a key. */
 struct hfi_command *hfi_wire_near_question(int64_t tracker)
 {
     char id[24];
     (void)snprintf(id, sizeof id, "%" PRId64, tracker);
     const char *const on[] = {"CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN"};
-    const struct part parts[] = {{6, on, NULL}, {1, role, NULL}, {2, whom, NULL}};
-    return tracker != 0 ? transaction(parts, 3) : transaction(parts + 1, 2);
+    const struct part parts[] = {{6, on, NULL}, {3, caching, NULL}, {1, role, NULL}, {2, whom, NULL}};
+    return tracker != 0 ? transaction(parts, 4) : transaction(parts + 2, 2);
 }
 
 struct hfi_command *hfi_wire_near_read(const struct hfi_name *key)

@@ -75,7 +75,7 @@ static void slow_clock(struct hft_run *run)
                   hf_lock_acquire(client, "slow", HF_LOCK(.lease_ms = 2000, .wait_ms = 5000), &lease, NULL) ==
                       HF_OK,
                   "no lease");
-        hft_proxy_freeze_present(proxy, false);
+        (void)hft_proxy_freeze_present(proxy, HFT_EVERY_CLASS);
         struct hft_network nobody = {.accept_nobody = true};
         hft_proxy_network(proxy, &nobody);
         bool key = true, valid = true;

@@ -4,7 +4,7 @@
 #define HFT_FAULT_H
 
 #include "tests/fault/preload.h"
-#include "tests/fault/proxy.h"
+#include "tests/support/proxy.h"
 #include "tests/support/server.h"
 
 #include <holdfast/holdfast.h>

@@ -255,7 +255,7 @@ static void late_owner(struct hft_run *run)
                                       NULL) == HF_OK,
                       "A cannot acquire");
         }
-        hft_proxy_freeze_present(proxy, false);
+        (void)hft_proxy_freeze_present(proxy, HFT_EVERY_CLASS);
         struct hft_network nobody = {.accept_nobody = true};
         hft_proxy_network(proxy, &nobody);
         for (int i = 0; i < NAMES; i++)

@@ -252,7 +252,7 @@ static void half_open(struct hft_run *run)
                   "no lease");
     }
     for (int round = 0; round < run->times; round++) {
-        hft_proxy_freeze_present(proxy, false);
+        (void)hft_proxy_freeze_present(proxy, HFT_EVERY_CLASS);
         hf_lease *lease;
         int64_t before = hft_true_ns();
         hf_status status = hf_lock_acquire(client, "new", HF_LOCK(.wait_ms = 3000), &lease, NULL);
@@ -296,7 +296,7 @@ static void idle_subscriber(struct hft_run *run)
     for (int round = 0; round < run->times; round++) {
         HFT_UNTIL_TRUE(subscriber_id(server) != 0);
         long long before = subscriber_id(server), now;
-        hft_proxy_freeze_present(proxy, true);
+        (void)hft_proxy_freeze_present(proxy, 1u << HFT_SUBSCRIBER);
         int64_t since = hft_true_ns(), took = 0;
         while (((now = subscriber_id(server)) == before || now == 0) && took < 10000 * HFT_NS_PER_MS) {
             hft_sleep_ms(5);

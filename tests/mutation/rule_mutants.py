@@ -16,7 +16,7 @@ from workshop import HERE, ROOT, Mistake, Workshop, end_all_with_us, found_by_si
 SHOP = Workshop('rule_mutants', '-O1')
 RESULTS = os.path.join(SHOP.work, 'results.json')
 
-RULES = ['L%d' % n for n in range(1, 13)] + ['P%d' % n for n in range(12)]
+RULES = ['L%d' % n for n in range(1, 13)] + ['P%d' % n for n in range(12)] + ['N%d' % n for n in range(1, 8)]
 STEPS = ['subscribe', 'ask', 're-check', 'grant', 'claim', 'confirm', 'give back', 'leave', 'fill']
 STEPS_LEAST = 10
 AREAS = ['dialling', 'embedded', 'uri', 'run', 'operators', 'loops', 'orders', 'elections',

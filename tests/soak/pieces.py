@@ -9,7 +9,7 @@ from programs import Piece
 
 LARGE = ("delayed-replies", "swallowed-renewals", "silent-subscribers", "orphans")  # with counts of the issue's own
 OWN_MODES = ("kills", "pauses", "stale", "hold", "loss")
-CHUNK = {"kills": 1000, "pauses": 250, "stale": 250, "seeds": 20000}
+CHUNK = {"kills": 1000, "pauses": 250, "stale": 250, "seeds": 20000, "near": 20}
 SLICE_S = 4  # of the simulator beside a test with real servers
 
 
@@ -25,10 +25,16 @@ class Pieces:
         words = (name, "--seed", seed) + (("--full",) if full else ())
         return Piece("fault", (self.tests / "fault/fault", *words), "./dev fault " + " ".join(map(str, words)))
 
-    def torture(self, mode, seed, seconds=8):
+    def torture(self, mode, seed):
+        seconds = 12 if mode == "near" else 8  # each of its faults once
         length = ("--count", 250, "--runs", 2500, "--slack-ms", 3000) if mode == "rings" else ("--seconds", seconds)
         words = (mode, *length, "--seed", seed)
         return Piece("torture", (self.tests / "torture", *words), "./dev torture " + " ".join(map(str, words)))
+
+    def near(self, minutes, seed):
+        words = ("near", "--seconds", minutes * 60, "--seed", seed)
+        return Piece("near", (self.tests / "torture", *words), "./dev torture " + " ".join(map(str, words)),
+                     patience_s=minutes * 60 + 300)
 
     def leases(self, kind, *words):
         return Piece(kind, (self.tests / "torture", *words), "./dev torture " + " ".join(map(str, words)), True)
@@ -86,6 +92,8 @@ class Pieces:
                 some = min(CHUNK[name], count - done)
                 if name == "seeds":
                     yield self.seeds(seed + done, some)
+                elif name == "near":
+                    yield self.near(some, seed + done)
                 else:
                     yield self.holders(name, some, seed + done // CHUNK[name])
             return
@@ -105,6 +113,7 @@ CAMPAIGNS = {  # word: what is counted, and how many the issue wants
     "pauses": ("holders stopped for two leases", 1000),
     "stale": ("stale holders that write", 1000),
     "seeds": ("histories in the simulator", 1000000),
+    "near": ("minutes of values from memory under faults", 60),
     "losses": ("times a thousand leases are lost, idle and busy", 1),
     "faults": ("times every fault", 1),
     "large": ("times " + ", ".join(LARGE) + " with --full", 1),

@@ -200,3 +200,8 @@ const char *hft_oracle_check_ring(const struct hft_player *players, const char *
     *late_ns = victim->told_ns - closed_ns;
     return *late_ns > bound_ns ? "the victim was told late" : NULL;
 }
+
+int64_t hft_oracle_too_old(int64_t began_ns, int64_t gone_ns, int64_t bound_ns)
+{
+    return gone_ns != 0 && gone_ns < began_ns - bound_ns ? began_ns - bound_ns - gone_ns : 0;
+}

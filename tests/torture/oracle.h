@@ -73,4 +73,8 @@ const char *hft_oracle_check_ring(const struct hft_player *players, const char *
  * by how much the release is late; 0: it is not. */
 int64_t hft_oracle_left_behind(int64_t seen_ns, int64_t unwanted_since_ns, int64_t well_since_ns, int64_t bound_ns);
 
+/* A value that was gone at gone_ns (0: it is not) was given to a call that began at began_ns. Returns by how much that is more
+ * than bound_ns too late; 0: it is not. */
+int64_t hft_oracle_too_old(int64_t began_ns, int64_t gone_ns, int64_t bound_ns);
+
 #endif

@@ -6,6 +6,7 @@
 #include "tests/torture/failovers.h"
 #include "tests/torture/faults.h"
 #include "tests/torture/leases.h"
+#include "tests/torture/near.h"
 #include "tests/torture/rings.h"
 #include "tests/torture/verdict.h"
 #include "tests/torture/wire.h"
@@ -41,6 +42,7 @@ static const struct {
     {"pauses", hft_holders, "--count 100 --slack-ms 3000"},
     {"stale", hft_holders, "--count 100 --slack-ms 3000"},
     {"sentinel", hft_failovers, "--count 1"},
+    {"near", hft_near, "--seconds 10"},
     {"rings", hft_rings, "--count 50 --runs 500 --slack-ms 3000"},
 };
 

@@ -235,6 +235,17 @@ static void a_ring_has_one_victim_in_time_that_is_told_of_all_its_locks(void **s
     assert_string_equal(of_ring(on, ends(HFT_VICTIM, 20, 110, "a")), "the victim was not told of all locks");
 }
 
+static void a_value_is_too_old_a_nanosecond_after_its_bound_and_not_before(void **state)
+{
+    (void)state;
+    assert_int_equal(hft_oracle_too_old(500 * MS, 0, 0), 0);
+    assert_int_equal(hft_oracle_too_old(500 * MS, 200 * MS, 300 * MS), 0);
+    assert_int_equal(hft_oracle_too_old(500 * MS, 200 * MS - 1, 300 * MS), 1);
+    assert_int_equal(hft_oracle_too_old(500 * MS, 500 * MS, 0), 0);
+    assert_int_equal(hft_oracle_too_old(500 * MS, 499 * MS, 0), MS);
+    assert_int_equal(hft_oracle_too_old(500 * MS, 600 * MS, 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +265,7 @@ int main(void)
         cmocka_unit_test(as_many_permits_may_be_out_as_there_are),
         cmocka_unit_test(of_an_overlap_what_was_after_the_switch_counts),
         cmocka_unit_test(grants_are_dated_by_the_first_section_of_their_block),
+        cmocka_unit_test(a_value_is_too_old_a_nanosecond_after_its_bound_and_not_before),
         cmocka_unit_test(a_ring_has_one_victim_in_time_that_is_told_of_all_its_locks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,8 @@ void hft_proxy_network(struct hft_proxy *proxy, const struct hft_network *networ
 void hft_proxy_judge(struct hft_proxy *proxy, hft_judge *judge, void *arg);         /* NULL: nobody */
 void hft_proxy_cut(struct hft_proxy *proxy, bool reset);                            /* every connection */
 void hft_proxy_half_close(struct hft_proxy *proxy); /* every client hears the end, and may still talk */
-/* The connections that exist now (or only the subscribers among them) stay silent for ever; new ones work. */
-void hft_proxy_freeze_present(struct hft_proxy *proxy, bool subscribers);
+/* The connections that exist now, of these classes, stay silent for ever; new ones work. Returns how many those are. */
+#define HFT_EVERY_CLASS (1u << HFT_COMMANDS | 1u << HFT_SUBSCRIBER)
+int hft_proxy_freeze_present(struct hft_proxy *proxy, unsigned classes);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* proxy.c - see proxy.h. Bytes wait in a list of chunks per direction, each with the time at which it is due. */
-#include "tests/fault/proxy.h"
-
-#include "tests/fault/preload.h"
+#include "tests/support/proxy.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -15,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -75,6 +74,8 @@ struct hft_proxy {
     bool stop;
 };
 
+void hft_preload_exempt(void) __attribute__((weak)); /* of tests/fault/preload.c, where that is loaded */
+
 static void die(const char *what)
 {
     (void)fprintf(stderr, "proxy: %s: %s\n", what, strerror(errno));
@@ -83,7 +84,9 @@ static void die(const char *what)
 
 static int64_t now_ns(void)
 {
-    return hft_true_ns();
+    struct timespec now; /* as the kernel has it, whatever the process is told */
+    (void)syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 * MS + now.tv_nsec;
 }
 
 /* ---- messages ---- */
@@ -458,7 +461,8 @@ static void serve(struct hft_proxy *proxy, int fd)
 static void *run(void *arg)
 {
     struct hft_proxy *proxy = arg;
-    hft_preload_exempt_me();
+    if (hft_preload_exempt != NULL)
+        hft_preload_exempt();
     (void)pthread_mutex_lock(&proxy->mutex);
     while (!proxy->stop) {
         int64_t now = now_ns(), next = INT64_MAX;
@@ -632,10 +636,15 @@ void hft_proxy_half_close(struct hft_proxy *proxy)
     unlock_and_kick(proxy);
 }
 
-void hft_proxy_freeze_present(struct hft_proxy *proxy, bool subscribers)
+int hft_proxy_freeze_present(struct hft_proxy *proxy, unsigned classes)
 {
+    int count = 0;
     (void)pthread_mutex_lock(&proxy->mutex);
     for (struct connection *at = proxy->connections; at != NULL; at = at->next)
-        at->silent = at->silent || !subscribers || at->class == HFT_SUBSCRIBER;
+        if (!at->silent && (classes >> at->class & 1) != 0) {
+            at->silent = true;
+            count++;
+        }
     unlock_and_kick(proxy);
+    return count;
 }
