@@ -151,14 +151,15 @@ static hf_status read(struct hfi_fetch *f, bool *is_kept, hf_error *error)
     return status;
 }
 
-/* The reader's value serves a call that began while it was read, unless that took so long that it may be too old. */
+/* The reader's value serves a call that began while it was read, unless that took so long that it may be too old, or the key has
+ * changed in between: this process may have forgotten it, and returned, before the call began. */
 static hf_status take_from_reader(struct hfi_fetch *f, struct hfi_near_read *read, hf_error *error)
 {
     int64_t lag_ms = hfi_near_lag_ms(f->client), near_ms = f->options->near_ms;
     hf_status status = hfi_near_read_wait(f->client, read, f->options->cancel, hfi_after_ms(f->began_ns, f->client->command_ms + 500));
     if (status == HF_CANCELED)
         return hfi_fail(error, HF_CANCELED, "", "waiting for the server was canceled");
-    f->alone = status != HF_OK || !read->found.is_good ||
+    f->alone = status != HF_OK || !read->found.is_good || read->found.changes != f->near.changes ||
                f->began_ns >= hfi_after_ms(read->found.stamp_ns, near_ms < lag_ms ? near_ms : lag_ms);
     if (status == HF_OK && f->alone)
         hfi_body_unref(read->found.body);
@@ -172,7 +173,8 @@ static hf_status read_for_all(struct hfi_fetch *f, struct hfi_near_read *read_by
 {
     bool is_kept;
     hf_status status = read(f, &is_kept, error);
-    const struct hfi_near_found found = {status == HF_OK && (f->found == NULL || is_kept), f->found, f->left_ms, f->near.stamp_ns};
+    const struct hfi_near_found found = {status == HF_OK && (f->found == NULL || is_kept), f->found, f->left_ms, f->near.stamp_ns,
+                                         f->near.changes};
     hfi_near_read_end(f->client, read_by_all, &found);
     return status;
 }

@@ -16,7 +16,8 @@ struct hfi_near_found {
     bool is_good;          /* else nobody but the reader may use it */
     struct hfi_body *body; /* a reference; NULL: there is nothing */
     int64_t left_ms;       /* at its arrival, to the key's end; -1: never */
-    int64_t stamp_ns;      /* the clock before the read was listed */
+    int64_t stamp_ns;      /* the clock before the read was listed, */
+    uint64_t changes;      /* and how often the key had changed then (local.h) */
 };
 
 struct hfi_near_read {     /* on the stack of the thread that reads, or of one that waits for it */
