@@ -87,8 +87,12 @@ static void cut_one(void)
     struct sim_wire *wire = some_wire();
     if (wire == NULL)
         return;
-    sim_say("a connection of process %d is cut", wire->process->id);
-    sim_wire_cut(wire);
+    bool is_half = is(SIM_NEAR) && sim_chance(50); /* gone at the server and open here */
+    sim_say("a connection of process %d is %s", wire->process->id, is_half ? "closed by the server" : "cut");
+    if (is_half)
+        sim_wire_drop(wire, sim_chance(30));
+    else
+        sim_wire_cut(wire);
 }
 
 static void stall_one(void)
