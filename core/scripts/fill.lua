@@ -10,7 +10,10 @@ if ARGV[2] == 'value' then
     stored = try('SET', KEYS[5], ARGV[4], 'PX', ARGV[3])
     call('DEL', KEYS[6])
 elseif ARGV[2] == 'absent' then
-    call('DEL', KEYS[5])
+    if call('DEL', KEYS[5]) == 0 and call('DEL', KEYS[6]) > 0 then
+        try('SET', KEYS[5], '') -- as in forget: the mark that was there may be kept near, and may end later than this one
+        call('DEL', KEYS[5])
+    end
     stored = try('SET', KEYS[6], '', 'PX', ARGV[3])
 end
 leave(ARGV[1])
