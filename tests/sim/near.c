@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* near.c - see near.h. */
 #include "tests/sim/near.h"
+#include "core/protocol/key.h"
 #include "tests/sim/stops.h"
 #include "tests/sim/versions.h"
 
@@ -17,7 +18,7 @@ static int64_t numbers; /* of values, so far */
 static struct {         /* by a process's number */
     int64_t forgot[FORGETS]; /* when the server ran its last ones */
     int forgets;
-    int64_t replaced; /* what was there then, a write of its replaced that has returned; -1: none */
+    int64_t replaced, forgotten; /* what was there then, a write, a forget of its replaced that has returned; -1: none */
 } own[SIM_PROCESSES + 1][SIM_PAGES];
 
 static void report(const char *what)
@@ -45,7 +46,7 @@ void sim_near_draw(void)
     history.reads = history.counts = 0;
     history.loops = history.uses_up_fences = false;
     history.think_most = sim_chance(50) ? 10 : 60;
-    history.lease_ms = sim_chance(50) ? 300 : 1000;
+    history.lease_ms = history.hold_most = sim_chance(50) ? 300 : 1000;
     if (sim_near.hurt != SIM_CALM && sim_chance(60)) {
         sim_network.delay_most = sim_between(1, 20) * HFI_MS;
         sim_network.spike_percent = (int)sim_between(0, 5);
@@ -105,6 +106,23 @@ void sim_near_script_ran(const char *script, int page, const struct sim_process 
 
 /* ---- other programs, and operators ---- */
 
+/* What follows brings the fence counter back: that one is lost in other profiles. */
+static void flush(void)
+{
+    const char *fence = sim_keyspace_string(&sim_server->keys, HFI_FENCE_KEY);
+    struct sim_words words = {3, {"SET", HFI_FENCE_KEY, ""}, {3, strlen(HFI_FENCE_KEY), 0}};
+    struct hfi_buffer reply = {0};
+    char kept[32];
+    words.size[2] = (size_t)snprintf(kept, sizeof kept, "%s", fence != NULL ? fence : "");
+    words.text[2] = kept;
+    sim_say("an operator says FLUSHALL");
+    sim_server_flush();
+    if (fence != NULL)
+        (void)sim_keyspace_run(&sim_server->keys, &words, &reply);
+    hfi_buffer_done(&reply);
+    sim_tokens_after_loss();
+}
+
 static void write_as_others(void)
 {
     char key[16], value[40], ttl[24];
@@ -130,9 +148,7 @@ static void write_as_others(void)
         sim_say("%s is evicted", key);
         (void)sim_keyspace_evict(&sim_server->keys, key);
     } else if (history.healed == 0 && sim_near.hurt != SIM_CALM) {
-        sim_say("an operator says FLUSHALL");
-        sim_server_flush();
-        sim_tokens_after_loss();
+        flush();
     }
     sim_near_look();
 }
@@ -152,7 +168,7 @@ void sim_near_begin(void)
     memset(own, 0, sizeof own);
     for (int i = 0; i <= SIM_PROCESSES; i++)
         for (int page = 0; page < SIM_PAGES; page++)
-            own[i][page].replaced = -1;
+            own[i][page].replaced = own[i][page].forgotten = -1;
     sim_versions_begin(&versions, report);
     if (sim_near.on)
         sim_at(sim_between(1, 500 * HFI_MS), NULL, others, NULL, 0);
@@ -194,8 +210,12 @@ static void forget(struct sim_actor *actor, const char *key, int page)
     for (int i = 0; i < FORGETS && i < own[sim.self->id][page].forgets; i++)
         if (own[sim.self->id][page].forgot[i] >= began && own[sim.self->id][page].forgot[i] < first)
             first = own[sim.self->id][page].forgot[i];
-    if (status == HF_OK && first != INT64_MAX && first > own[sim.self->id][page].replaced)
+    if (status != HF_OK || first == INT64_MAX)
+        return;
+    if (first > own[sim.self->id][page].replaced)
         own[sim.self->id][page].replaced = first;
+    if (first > own[sim.self->id][page].forgotten)
+        own[sim.self->id][page].forgotten = first;
 }
 
 /* What a loader of this process has stored replaces what was there before. */
@@ -206,14 +226,16 @@ static void note_load(int page, const hf_value *value, int64_t number)
         own[sim.self->id][page].replaced = since;
 }
 
-/* S by the process's own clock, from the call's beginning back. HF_STALE may be of any age where the server may be away. */
-static void check_value(int page, const hf_value *value, int64_t began, int64_t near_ms, int64_t replaced)
+/* S by the process's own clock, from the call's beginning back. HF_STALE may be of any age where the server may be away, but not from
+ * before a forget. */
+static void check_value(int page, const hf_value *value, int64_t began, int64_t near_ms, int64_t replaced, int64_t forgotten)
 {
     static const char *const sources[] = {[HF_CACHED] = "CACHED", [HF_LOADED] = "LOADED", [HF_SHARED] = "SHARED",
                                           [HF_STALE] = "STALE",   [HF_LOCAL] = "LOCAL",   [HF_NEAR] = "NEAR"};
     int64_t lag_ms = sim_near_lag_ms(sim.self), most_ms = near_ms < lag_ms ? near_ms : lag_ms;
     int64_t number = value->absent ? SIM_NONE_MARK : number_of(value->data);
     int64_t least = began - (int64_t)((double)(most_ms * HFI_MS) / (1 + (double)sim.self->clock_ppm / 1e6)) - 1;
+    bool away = value->source == HF_STALE && sim_near.hurt != SIM_CALM;
     sim_say("fetch of page %d: %lld, %s", page, (long long)number, sources[value->source]);
     sim_near.hits += value->source == HF_NEAR;
     sim_near_look();
@@ -222,8 +244,7 @@ static void check_value(int page, const hf_value *value, int64_t began, int64_t 
     else if (value->source == HF_LOADED)
         note_load(page, value, number);
     else if (value->source != HF_LOCAL && value->stored)
-        sim_versions_given(&versions, page, number, sources[value->source],
-                           value->source == HF_STALE && sim_near.hurt != SIM_CALM ? 0 : least, replaced);
+        sim_versions_given(&versions, page, number, sources[value->source], away ? 0 : least, away ? forgotten : replaced);
 }
 
 void sim_near_fetch(struct sim_actor *actor)
@@ -250,13 +271,13 @@ void sim_near_fetch(struct sim_actor *actor)
         forget(actor, key, page);
         return;
     }
-    int64_t began = sim.now, replaced = own[sim.self->id][page].replaced;
+    int64_t began = sim.now, replaced = own[sim.self->id][page].replaced, forgotten = own[sim.self->id][page].forgotten;
     hf_status status = hf_fetch(actor->process->client, key, &options, &value, &error);
     if (status != HF_LOAD_FAILED)
         sim_check_status("fetch", status, &error);
     sim_call_took("fetch", began, 3 * (history.command_ms + 500) + SIM_WAIT_MS + 4 * history.lease_ms + 100);
     if (status != HF_OK)
         return;
-    check_value(page, value, began, options.near_ms, replaced);
+    check_value(page, value, began, options.near_ms, replaced, forgotten);
     hf_value_free(value);
 }
