@@ -39,7 +39,10 @@ elseif what == 'same' then
     stored = {}
     call('DEL', KEYS[6])
 elseif what == 'absent' then
-    call('DEL', KEYS[5])
+    if call('DEL', KEYS[5]) == 0 and call('DEL', KEYS[6]) > 0 then
+        try('SET', KEYS[5], '') -- as in forget: the mark that was there may be kept near, and may end later than this one
+        call('DEL', KEYS[5])
+    end
     stored = try('SET', KEYS[6], '', 'PX', ARGV[3])
 end
 leave(ARGV[1])

@@ -20,13 +20,13 @@ RULES = ['L%d' % n for n in range(1, 13)] + ['P%d' % n for n in range(12)] + ['N
 STEPS = ['subscribe', 'ask', 're-check', 'grant', 'claim', 'confirm', 'give back', 'leave', 'fill']
 STEPS_LEAST = 10
 AREAS = ['dialling', 'embedded', 'uri', 'run', 'operators', 'loops', 'orders', 'elections',
-         'deadlocks', 'sharing', 'semaphores', 'failovers', 'dialects', 'aside', 'Apache']  # what has promises of its own beside those rules
+         'deadlocks', 'sharing', 'semaphores', 'failovers', 'dialects', 'aside', 'Apache', 'near']  # what has promises of its own beside those rules
 
 # What the simulator's oracle and its histories promise, by the names in which a violation speaks.
 ORACLE = '''one-holder fences-rise over-is-over valid-means-key release-is-honest lost-once no-false-loss wait-of-a-message
 wait-of-a-recheck wait-after-a-death fifo calls-in-time no-hang no-renewal-after-release keys-end no-stale-store
 no-stale-value status few-questions passes-end pending cancel-in-time nothing-stays marks-add-up none-to-the-deaf
-theirs-are-told their-turn ends-anyway'''.split()
+theirs-are-told their-turn ends-anyway no-old-value own-writes-seen'''.split()
 
 # The tests that are asked, and how long one may take.
 LIMITS = {'unit': 30, 'scene': 30, 'fault': 45, 'integration': 120, 'cli': 200, 'torture': 60, 'apache': 90}

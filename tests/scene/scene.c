@@ -3,6 +3,7 @@
 #include "tests/scene/scene.h"
 #include "core/context/context.h"
 #include "core/protocol/scripts.h"
+#include "tests/sim/near.h"
 #include "tests/sim/neighbours.h"
 #include "tests/sim/history.h"
 #include "tests/sim/pool_inside.h"
@@ -102,8 +103,13 @@ void sim_neighbours_hear(const char *channel, size_t size)
     (void)channel, (void)size;
 }
 
-void sim_script_ran(const char *script, const struct sim_words *words)
+void sim_near_look(void)
 {
+}
+
+void sim_script_ran(const char *script, const struct sim_words *words, const struct sim_process *process)
+{
+    (void)process;
     int i = 0;
     count(0, script);
     while (i < SCRIPTS_MOST && calls[i].script[0] != 0 && strcmp(calls[i].script, script) != 0)

@@ -4,6 +4,7 @@
 #include "core/lock/handle.h"
 #include "base/park.h"
 #include "core/policy/fence.h"
+#include "tests/sim/near.h"
 #include "tests/sim/neighbours.h"
 #include "tests/sim/stops.h"
 
@@ -33,7 +34,7 @@ void sim_call_took(const char *call, int64_t began, int64_t most_ms)
         sim_oracle_took(&history.oracle, call, sim.now - began, may_last(began, most_ms));
 }
 
-static void check_status(const char *call, hf_status status, const hf_error *error)
+void sim_check_status(const char *call, hf_status status, const hf_error *error)
 {
     bool well = sim_faults_cost_nothing() || history.profile == SIM_DEAF ||
                 history.profile == SIM_SINGLES || history.profile == SIM_KILLS;
@@ -164,7 +165,7 @@ static void downgrade(struct sim_holding *holding)
     if (status == HF_LOST && hf_lease_is_valid(holding->lease))
         sim_violation("[release-is-honest] downgrade says LOST, and the lease is valid");
     if (status != HF_LOST)
-        check_status("downgrade", status, &error);
+        sim_check_status("downgrade", status, &error);
     sim_call_took("downgrade", began, command_ms());
 }
 
@@ -186,7 +187,7 @@ void sim_give_back(struct sim_holding *holding)
         sim_violation("[no-false-loss] a lease is lost though nothing is wrong");
     bool late = status == HF_LOST && (starved || sim_stopped(sim.self, began) > 0); /* it went out when the key had ended */
     if (!late)
-        check_status("release", status, &error);
+        sim_check_status("release", status, &error);
     sim_call_took("release", began, command_ms());
 }
 
@@ -241,7 +242,7 @@ static void lock_once(struct sim_actor *actor)
     actor->waits_for = options.wait_ms > 0 ? lock : -1;
     hf_status status = hf_lock_acquire(actor->process->client, name, &options, &lease, &error);
     actor->waits_for = -1;
-    check_status("acquire", status, &error);
+    sim_check_status("acquire", status, &error);
     sim_call_took("acquire", began, options.wait_ms > 0 ? options.wait_ms : history.command_ms);
     check_cancel("acquire", actor, options.cancel, began, 0);
     if (status != HF_OK)
@@ -284,7 +285,7 @@ static void permits_once(struct sim_actor *actor)
     actor->wants_permits = permits + history.limit - limit;
     hf_status status = hf_semaphore_acquire(actor->process->client, "s", limit, permits, &options, &lease, &error);
     actor->waits_for = -1;
-    check_status("acquire of permits", status, &error);
+    sim_check_status("acquire of permits", status, &error);
     sim_call_took("acquire of permits", began, options.wait_ms > 0 ? options.wait_ms : history.command_ms);
     check_cancel("acquire of permits", actor, options.cancel, began, 0);
     if (status != HF_OK)
@@ -304,7 +305,7 @@ static void permits_once(struct sim_actor *actor)
     if (!valid && sim_faults_cost_nothing() && !starved)
         sim_violation("[no-false-loss] permits are lost though nothing is wrong");
     if (status != HF_LOST || !(starved || sim_stopped(sim.self, began) > 0))
-        check_status("release of permits", status, &error);
+        sim_check_status("release of permits", status, &error);
     sim_call_took("release of permits", began, command_ms());
 }
 
@@ -345,7 +346,7 @@ static void take_pending(struct started *s)
     bool kept = s->decided >= 0 && sim.now > s->decided;
     bool starved = (kept && 2 * sim_stopped(sim.self, s->began) >= history.lease_ms * HFI_MS) || is_broken(s->holding);
     if (!(s->status == HF_LOST && starved))
-        check_status("take", s->status, &error);
+        sim_check_status("take", s->status, &error);
     if (decided && s->status == HF_CANCELED)
         sim_violation("[pending] what was decided is canceled");
     if ((s->status == HF_OK) != (lease != NULL))
@@ -450,7 +451,7 @@ static void give_back_set(struct sim_holding **holdings, int count, hf_lease *wh
     if (!valid && sim_faults_cost_nothing() && !starved && calm)
         sim_violation("[no-false-loss] a multilock is lost though nothing is wrong");
     if (status != HF_LOST || (valid && !starved && sim_stopped(sim.self, began) == 0))
-        check_status("release", status, &error);
+        sim_check_status("release", status, &error);
     sim_call_took("release", began, command_ms());
 }
 
@@ -499,7 +500,7 @@ static void lock_several(struct sim_actor *actor)
     history.acquires++;
     sim_say("thread %d wants %d locks from %s on, waits %lld ms", actor->number, count, names[0], (long long)options.wait_ms);
     hf_status status = hf_multilock_acquire(actor->process->client, names, (size_t)count, &options, &whole, &error);
-    check_status("multilock", status, &error);
+    sim_check_status("multilock", status, &error);
     sim_call_took("multilock", began, options.wait_ms > 0 ? options.wait_ms + 1 : (1 + count) * command_ms());
     check_cancel("multilock", actor, options.cancel, began, 0);
     bool granted = status == HF_OK;
@@ -589,7 +590,7 @@ static void fetch_once(struct sim_actor *actor)
         hf_client *client = actor->process->client;
         hf_status status = sim_chance(50) ? hf_fetch_forget(client, key, &error)
                                           : hf_fetch_forget_tag(client, SIM_TAG, NULL, &error);
-        check_status("forget", status, &error);
+        sim_check_status("forget", status, &error);
         sim_call_took("forget", began, history.command_ms);
         return;
     }
@@ -598,9 +599,8 @@ static void fetch_once(struct sim_actor *actor)
     hf_status status = hf_fetch(actor->process->client, key, &options, &value, &error);
     sim_say("fetch %s: %s", key, hf_status_name(status));
     if (status != HF_LOAD_FAILED)
-        check_status("fetch", status, &error);
-    /* The limit is the sum of a read, a load by other threads, a load of its own (here or after theirs) and the
-     * fill. */
+        sim_check_status("fetch", status, &error);
+    /* The limit is the sum of a read, a load by other threads, a load of its own (here or after theirs) and the fill. */
     sim_call_took("fetch", began, 3 * (history.command_ms + 500) + SIM_WAIT_MS + 4 * history.lease_ms + 100);
     check_cancel("fetch", actor, options.cancel, began, fetching.loaded_ns / HFI_MS); /* a load of its own is awaited */
     if (status == HF_OK) {
@@ -618,7 +618,7 @@ static void break_once(struct sim_actor *actor)
     bool permits = history.counts > 0 && sim_chance(50);
     hf_status status = permits ? hf_semaphore_break(client, "s", NULL, &error) : hf_lock_break(client, name, NULL, &error);
     if (status != HF_FOREIGN)
-        check_status("break", status, &error);
+        sim_check_status("break", status, &error);
 }
 
 void sim_act(void *arg)
@@ -630,7 +630,9 @@ void sim_act(void *arg)
         actor->cancel = NULL;
     while (history.ops_end > sim.now) {
         sim_sleep(sim_between(0, history.think_most) * HFI_MS);
-        if (history.pages > 0 && sim_chance(25))
+        if (sim_near.on && sim_chance(90))
+            sim_near_fetch(actor);
+        else if (history.pages > 0 && !sim_near.on && sim_chance(25))
             fetch_once(actor);
         else if (breaks && history.healed == 0 && sim_chance(3)) /* whoever is broken has a moment to stop */
             break_once(actor);

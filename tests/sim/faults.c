@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* faults.c - the plan of a history's faults: which ones and when, by the profile and at random. */
+#include "tests/sim/near.h"
 #include "tests/sim/neighbours.h"
 #include "tests/sim/hosts.h"
 #include "tests/sim/pool_inside.h"
@@ -11,7 +12,7 @@ const char *sim_profile_name(enum sim_profile profile)
 {
     static const char *const names[] = {"calm",   "deaf",     "lossy",   "singles",  "kills",   "pauses",
                                         "cuts",   "stalls",   "freezes", "restarts", "amnesia", "failovers",
-                                        "clocks", "refusals", "foreign", "lies", "storm", "replicas", "sentinels", "neighbours"};
+                                        "clocks", "refusals", "foreign", "lies", "storm", "replicas", "sentinels", "neighbours", "near"};
     _Static_assert(sizeof names / sizeof names[0] == SIM_PROFILES, "each profile has a name");
     return profile < SIM_PROFILES ? names[profile] : "any";
 }
@@ -86,8 +87,12 @@ static void cut_one(void)
     struct sim_wire *wire = some_wire();
     if (wire == NULL)
         return;
-    sim_say("a connection of process %d is cut", wire->process->id);
-    sim_wire_cut(wire);
+    bool is_half = is(SIM_NEAR) && sim_chance(50); /* gone at the server and open here */
+    sim_say("a connection of process %d is %s", wire->process->id, is_half ? "closed by the server" : "cut");
+    if (is_half)
+        sim_wire_drop(wire, sim_chance(30));
+    else
+        sim_wire_cut(wire);
 }
 
 static void stall_one(void)
@@ -198,6 +203,8 @@ static void crash(bool keeps_data)
 static void hurt(enum sim_profile how)
 {
     static const enum sim_profile beside[] = {SIM_KILLS, SIM_KILLS, SIM_PAUSES, SIM_CUTS, SIM_STALLS, SIM_FREEZES, SIM_REFUSALS};
+    static const enum sim_profile near[] = {SIM_KILLS,  SIM_PAUSES,  SIM_CUTS,     SIM_CUTS,    SIM_STALLS,
+                                            SIM_STALLS, SIM_FREEZES, SIM_RESTARTS, SIM_AMNESIA, SIM_FAILOVERS};
     history.faults++;
     switch (how) {
     case SIM_KILLS:
@@ -223,7 +230,7 @@ static void hurt(enum sim_profile how)
         crash(how == SIM_RESTARTS);
         break;
     case SIM_FAILOVERS:
-        if (sim_server->up)
+        if (sim_server->up && sim_server->frozen_until <= sim.now)
             fail_over();
         break;
     case SIM_CLOCKS:
@@ -241,6 +248,12 @@ static void hurt(enum sim_profile how)
     case SIM_NEIGHBOURS:
         if (!sim_beside.mild)
             hurt(beside[sim_between(0, (int64_t)(sizeof beside / sizeof beside[0]) - 1)]);
+        break;
+    case SIM_NEAR:
+        if (sim_near.hurt == SIM_STORM)
+            hurt(near[sim_between(0, (int64_t)(sizeof near / sizeof near[0]) - 1)]);
+        else if (sim_near.hurt != SIM_CALM)
+            hurt(sim_near.hurt);
         break;
     case SIM_REPLICAS:
     case SIM_SENTINELS:
@@ -267,7 +280,7 @@ static void fault(void *what, int64_t number)
         return;
     hurt(is(SIM_STORM) ? all[sim_between(0, (int64_t)(sizeof all / sizeof all[0]) - 1)] : history.profile);
     bool often = is(SIM_CUTS) || is(SIM_STALLS) || is(SIM_PAUSES) || is(SIM_FOREIGN);
-    often = often || is(SIM_REPLICAS) || is(SIM_SENTINELS);
+    often = often || is(SIM_NEAR) || is(SIM_REPLICAS) || is(SIM_SENTINELS);
     int64_t apart_ms = is(SIM_LIES) ? sim_between(1, 60) : sim_between(10, often ? 500 : 2000);
     sim_at(sim.now + apart_ms * HFI_MS, NULL, fault, NULL, 0);
 }
@@ -330,7 +343,7 @@ void sim_faults_plan(void)
         sim_takeovers_begin();
     }
     history.clock_goes_back = is(SIM_STORM) || ((is(SIM_CLOCKS) || is(SIM_FAILOVERS)) && sim_chance(50));
-    if (is(SIM_FAILOVERS))
+    if (is(SIM_FAILOVERS) || (is(SIM_NEAR) && sim_near.hurt == SIM_FAILOVERS))
         remember(NULL, 0);
     if (sim_chance(30))
         forget_scripts(NULL, sim_chance(50) ? 50 : 500);
@@ -383,7 +396,7 @@ bool sim_faults_may_hurt(const struct sim_process *process, int64_t since)
 
 static bool is_mild(void)
 {
-    return is(SIM_NEIGHBOURS) && sim_beside.mild;
+    return (is(SIM_NEIGHBOURS) && sim_beside.mild) || (is(SIM_NEAR) && sim_near.hurt == SIM_CALM);
 }
 
 bool sim_connections_are_well(void)

@@ -81,6 +81,8 @@ void free(void *bytes)
     if (bytes == NULL)
         return;
     struct block *block = (struct block *)(void *)((char *)bytes - HEAD);
+    if (block->kind == CLASSES)
+        return;
     block->at.next = spare[block->kind];
     spare[block->kind] = block;
 }
@@ -111,14 +113,25 @@ void *realloc(void *bytes, size_t size)
     return more;
 }
 
-/* Only malloc's own alignment is supported; a larger one is refused with ENOMEM. */
+/* With more than malloc's own alignment it is of no class: nobody has it again, and realloc does not take it. */
+static void *cut_aligned(size_t alignment, size_t size)
+{
+    char *bytes = cut(HEAD + alignment + (size + STEP - 1) / STEP * STEP);
+    if (bytes == NULL)
+        return NULL;
+    bytes += HEAD;
+    bytes += (alignment - (uintptr_t)bytes % alignment) % alignment;
+    ((struct block *)(void *)(bytes - HEAD))->kind = CLASSES;
+    return bytes;
+}
+
 int posix_memalign(void **bytes, size_t alignment, size_t size)
 {
-    *bytes = alignment <= STEP ? malloc(size) : NULL;
+    *bytes = alignment <= STEP ? malloc(size) : cut_aligned(alignment, size);
     return *bytes != NULL ? 0 : ENOMEM;
 }
 
 void *aligned_alloc(size_t alignment, size_t size)
 {
-    return alignment <= STEP ? malloc(size) : NULL;
+    return alignment <= STEP ? malloc(size) : cut_aligned(alignment, size);
 }

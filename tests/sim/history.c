@@ -2,6 +2,7 @@
 /* history.c - the processes of a history and their clients, drawn from the seed, from the first dial to the last
  * close. */
 #include "base/random.h"
+#include "tests/sim/near.h"
 #include "tests/sim/neighbours.h"
 #include "tests/sim/stops.h"
 
@@ -36,7 +37,8 @@ static void open_client(void *arg)
                                  .replicas_ms = history.replicas_ms,
                                  .lanes = (int)sim_between(1, 2),
                                  .keyspace_events = sim_chance(30) && !(sim_beside.on && sim_beside.hears) ? "off" : "auto",
-                                 .local_bytes = history.pages > 0 && sim_chance(30) ? HF_OFF : 0,
+                                 .near_lag_ms = sim_near_lag_ms(process),
+                                 .local_bytes = history.pages > 0 && !sim_near.on && sim_chance(30) ? HF_OFF : 0,
                                  .dialect = sim_beside.on && !sim_beside.by_call ? sim_beside.dialect : NULL,
                                  .lazy = sim_chance(50)};
     while (hf_client_open(uri(), &options, &process->client, &error) != HF_OK)
@@ -248,6 +250,9 @@ static void draw(enum sim_profile profile)
     sim_beside.on = false;
     if (history.profile == SIM_NEIGHBOURS)
         sim_beside_draw();
+    sim_near.on = false;
+    if (history.profile == SIM_NEAR)
+        sim_near_draw();
     history.ops_end = FAULTS_NS + SETTLE_NS + WELL_NS + quarantines_ns() + history.second_life_ms * HFI_MS;
     if (sim_beside.on && sim_beside.contends)
         history.ops_end += CONTENDS_NS;
@@ -274,6 +279,7 @@ void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, stru
     for (int lock = 0; sim_is_beside(lock); lock++)
         sim_oracle_has_room(&history.oracle, lock, sim_beside.room);
     sim_permits_begin();
+    sim_near_begin();
     sim_faults_plan();
     sim_neighbours_begin();
     for (int i = 0; i < history.process_goal; i++)
@@ -287,6 +293,7 @@ void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, stru
     *result = (struct sim_result){.grants = history.grants,
                                   .acquires = history.acquires,
                                   .fetches = history.fetches,
+                                  .near = sim_near.hits,
                                   .loads = history.loads,
                                   .faults = history.faults,
                                   .events = sim.events,

@@ -41,6 +41,7 @@ enum sim_profile {
     SIM_REPLICAS,  /* failovers, of which replicas=all lets none lose a lease, and replicas=N none after a crash */
     SIM_SENTINELS, /* failovers with quarantine_ms, or with nothing */
     SIM_NEIGHBOURS, /* other programs take the same locks, and die; in part of the histories something of ours is hurt too */
+    SIM_NEAR,      /* values are kept in memory, while others write them and something goes wrong */
     SIM_PROFILES
 };
 const char *sim_profile_name(enum sim_profile profile);
@@ -85,7 +86,7 @@ struct sim_history {
 extern struct sim_history history;
 
 struct sim_result {
-    uint64_t grants, acquires, fetches, loads, faults, events, commands, losses, messages, digest;
+    uint64_t grants, acquires, fetches, near, loads, faults, events, commands, losses, messages, digest;
     int64_t longest_gap, length;
     enum sim_profile profile;
     char failure[420];
@@ -101,6 +102,7 @@ struct sim_holding;
 void sim_act(void *actor); /* a thread's life */
 void sim_give_back(struct sim_holding *holding);
 /* A call of the running process has ended; it was allowed to take this long. */
+void sim_check_status(const char *call, hf_status status, const hf_error *error); /* such an answer may come in this profile */
 void sim_call_took(const char *call, int64_t began, int64_t most_ms);
 
 /* faults.c */

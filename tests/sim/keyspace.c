@@ -204,6 +204,13 @@ static bool del(struct sim_keyspace *keys, const struct sim_words *words, struct
     return true;
 }
 
+static void end_at(struct sim_keyspace *keys, struct sim_key *key, int64_t ms)
+{
+    key->expire_ms = ms;
+    if (keys->moved != NULL)
+        keys->moved(keys->self, key->name);
+}
+
 static bool pexpire(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
     struct sim_key *key = find(keys, words->text[1]);
@@ -215,7 +222,7 @@ static bool pexpire(struct sim_keyspace *keys, const struct sim_words *words, st
     if (key != NULL && ms <= 0)
         sim_key_drop(keys, key, "del");
     else if (key != NULL)
-        key->expire_ms = keys->now_us / 1000 + ms;
+        end_at(keys, key, keys->now_us / 1000 + ms);
     return true;
 }
 
@@ -247,8 +254,8 @@ static bool persist(struct sim_keyspace *keys, const struct sim_words *words, st
 {
     struct sim_key *key = find(keys, words->text[1]);
     sim_say_number(reply, key != NULL && key->expire_ms != 0);
-    if (key != NULL)
-        key->expire_ms = 0;
+    if (key != NULL && key->expire_ms != 0)
+        end_at(keys, key, 0);
     return true;
 }
 
@@ -453,6 +460,16 @@ void sim_keyspace_copy_key(struct sim_keyspace *to, const struct sim_keyspace *f
         sim_key_drop(to, old, NULL);
     if (key != NULL)
         make_twin(to, key);
+}
+
+const char *sim_keyspace_look(const struct sim_keyspace *keys, const char *name, int64_t *expire_ms, bool *over)
+{
+    const struct sim_key *key = named(keys, name);
+    if (key == NULL || key->type != STRING)
+        return NULL;
+    *expire_ms = key->expire_ms;
+    *over = is_over(keys, key);
+    return key->value;
 }
 
 bool sim_keyspace_evict(struct sim_keyspace *keys, const char *name)

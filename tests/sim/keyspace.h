@@ -34,6 +34,8 @@ struct sim_keyspace {
     int64_t (*subscribers)(void *self, const char *channel, size_t channel_size);
     /* set, del, expired, evicted, zadd, zrem: as key events; `value` is the new value or the member. */
     void (*changed)(void *self, const char *event, const char *key, const char *value);
+    /* It ends at another time now. May be NULL. */
+    void (*moved)(void *self, const char *key);
     /* A command that writes has run on this key, or it has expired: replicas are to get what it is now. May be NULL. */
     void (*touched)(void *self, const char *key);
 };
@@ -47,6 +49,8 @@ void sim_keyspace_clear(struct sim_keyspace *keys); /* everything is gone, nobod
 void sim_keyspace_copy(struct sim_keyspace *to, const struct sim_keyspace *from);
 /* The same with one key. Where it is missing it is removed. */
 void sim_keyspace_copy_key(struct sim_keyspace *to, const struct sim_keyspace *from, const char *name);
+/* When a string ends, by the server's clock (ms; 0: never), and whether that is over, noticed or not. NULL: there is none. */
+const char *sim_keyspace_look(const struct sim_keyspace *keys, const char *key, int64_t *expire_ms, bool *over);
 /* As eviction does. False: there is no such key. */
 bool sim_keyspace_evict(struct sim_keyspace *keys, const char *key);
 /* Removes what has expired, as the active expiry does. */

@@ -232,7 +232,12 @@ static void match(struct hfi_lane *lane, struct redisReply *reply)
     if (command->reply->type == REDIS_REPLY_ERROR && mend_script(lane, command))
         return;
     command->answered_ns = now;
+    command->connection = lane->times_up;
+    command->run = hfi_server_run(lane->run_id);
+    bool unfit = command->done == role_checked && !hfi_reply_is_master(command->reply);
     sim_lane_take_answer(lane, command);
+    if (unfit)
+        sim_lane_give_up(lane, false, "it is not a primary any more");
     if (lane->drop_after)
         sim_lane_give_up(lane, false, "the server refuses commands on it");
 }
@@ -272,6 +277,8 @@ static void come_up(struct hfi_lane *lane)
 {
     struct hfi_pool *pool = lane->pool;
     lane->state = UP;
+    lane->times_up++;
+    (void)snprintf(lane->run_id, sizeof lane->run_id, "%040d", lane->wire->epoch);
     lane->failed = lane->silent = false;
     lane->dial_number++; /* its timeout is void */
     lane->answered_ns = lane->up_ns = now_here();

@@ -36,6 +36,8 @@ struct hfi_lane {
     int64_t greeting_sent;
     int64_t rtt_ns, answered_ns, up_ns;
     int64_t up_at; /* true time */
+    uint32_t times_up;
+    char run_id[48];
     int64_t look_at, look_number;
     uint64_t commands;
 };
@@ -54,6 +56,7 @@ struct sim_subscriber {
     struct hfi_backoff backoff;
     bool served;
     int64_t number; /* of the dial that counts */
+    bool prove;     /* a PING is wanted, behind what is asked */
     bool hearing;   /* whoever tells of it may have stopped on the way */
 };
 

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* server.c - see server.h. */
-#include "tests/sim/server.h"
+#include "tests/sim/server_inside.h"
 #include "core/protocol/scripts.h"
-#include "pool/owner.h"
 #include "tests/sim/hosts.h"
 #include "tests/sim/lua.h"
+#include "tests/sim/near.h"
 #include "tests/sim/neighbours.h"
 #include "tests/support/script_source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct sim_wire_channel {
-    struct sim_wire_channel *next;
-    char name[];
-};
 
 struct sim_server sim_servers[SIM_SERVERS], *sim_server = sim_servers, *sim_server_that_counts = sim_servers;
 static struct sim_keyspace before; /* what a failover goes back to */
@@ -36,7 +31,7 @@ _Static_assert(ALL <= SIM_SCRIPTS_MOST, "each is known or not");
 
 /* ---- messages ---- */
 
-static void send_message(struct sim_wire *wire, const char *channel, size_t channel_size, const char *message,
+void sim_server_send_message(struct sim_wire *wire, const char *channel, size_t channel_size, const char *message,
                          size_t size)
 {
     char both[1024];
@@ -45,10 +40,11 @@ static void send_message(struct sim_wire *wire, const char *channel, size_t chan
         abort();
     memcpy(both, channel, channel_size);
     both[channel_size] = 0;
-    memcpy(both + channel_size + 1, message, size);
+    if (message != NULL)
+        memcpy(both + channel_size + 1, message, size);
     int copies = sim_chance(sim_server->twice_percent) ? 2 : 1;
     for (int i = 0; i < copies; i++) {
-        struct sim_packet *packet = sim_packet_new(SIM_MESSAGE, both, total);
+        struct sim_packet *packet = sim_packet_new(message != NULL ? SIM_MESSAGE : SIM_NIL_MESSAGE, both, total);
         if (sim.now >= wire->spared_until && sim_chance(sim_server->lost_percent)) {
             wire->spared_until = sim.now + sim_server->spared_ns;
             sim_say("   lost: %.*s", (int)size, message);
@@ -64,7 +60,7 @@ static void send_message(struct sim_wire *wire, const char *channel, size_t chan
     }
 }
 
-static bool listens(const struct sim_wire *wire, const char *channel, size_t size)
+bool sim_server_listens_to(const struct sim_wire *wire, const char *channel, size_t size)
 {
     for (const struct sim_wire_channel *one = wire->channels; one != NULL; one = one->next)
         if (wire->server_open && strlen(one->name) == size && memcmp(one->name, channel, size) == 0)
@@ -78,7 +74,7 @@ static int64_t subscribers(void *self, const char *channel, size_t size)
     (void)self;
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
         const struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link);
-        count += wire->server == sim_server && !wire->demoted && listens(wire, channel, size);
+        count += wire->server == sim_server && !wire->demoted && sim_server_listens_to(wire, channel, size);
     }
     return count;
 }
@@ -94,18 +90,18 @@ static int64_t publish(void *self, const char *channel, size_t channel_size, con
     (void)self;
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
         struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link);
-        if (wire->server != sim_server || !listens(wire, channel, channel_size))
+        if (wire->server != sim_server || !sim_server_listens_to(wire, channel, channel_size))
             continue;
         heard += !wire->demoted;
         sim_server->messages++;
-        send_message(wire, channel, channel_size, message, size);
+        sim_server_send_message(wire, channel, channel_size, message, size);
     }
     sim_neighbours_hear(channel, channel_size);
     sim_say("   PUBLISH %.*s (%lld hear it)", (int)size, message, (long long)heard);
     return heard;
 }
 
-static void add_name(struct sim_wire_channel **list, const char *name)
+void sim_name_add(struct sim_wire_channel **list, const char *name)
 {
     struct sim_wire_channel *one = malloc(sizeof *one + strlen(name) + 1);
     if (one == NULL)
@@ -115,48 +111,21 @@ static void add_name(struct sim_wire_channel **list, const char *name)
     *list = one;
 }
 
-static struct sim_wire_channel **find_name(struct sim_wire_channel **list, const char *name)
+struct sim_wire_channel **sim_name_find(struct sim_wire_channel **list, const char *name)
 {
     while (*list != NULL && strcmp((*list)->name, name) != 0)
         list = &(*list)->next;
     return list;
 }
 
-static void drop_name(struct sim_wire_channel **at)
+void sim_name_drop(struct sim_wire_channel **at)
 {
     struct sim_wire_channel *one = *at;
     *at = one->next;
     free(one);
 }
 
-/* ---- tracking ---- */
-
-static struct sim_wire *wire_of(int64_t number)
-{
-    for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
-        struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link);
-        if (wire->number == number && wire->server_open)
-            return wire;
-    }
-    return NULL;
-}
-
-/* The change is told once, to a tracker that is there and subscribed. */
-static void invalidate(const char *key)
-{
-    for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
-        struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link), *tracker;
-        struct sim_wire_channel **tracked = find_name(&wire->tracked, key);
-        if (wire->server != sim_server || *tracked == NULL)
-            continue;
-        drop_name(tracked);
-        tracker = wire_of(wire->tracker);
-        if (tracker == NULL || !listens(tracker, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS)))
-            continue;
-        sim_server->messages++;
-        send_message(tracker, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS), key, strlen(key));
-    }
-}
+/* ---- key events ---- */
 
 /* Its letter in notify-keyspace-events. */
 static char class_of(const char *event)
@@ -172,12 +141,21 @@ static char class_of(const char *event)
     return 'g';
 }
 
+/* Without a key event that anybody here listens to. */
+static void moved(void *self, const char *key)
+{
+    (void)self;
+    sim_near_look();
+    sim_track_changed(key);
+}
+
 static void changed(void *self, const char *event, const char *key, const char *value)
 {
     char channel[600];
     (void)self;
     sim_key_changed(event, key, value);
-    invalidate(key);
+    sim_near_look();
+    sim_track_changed(key);
     if (strchr(sim_server->notify, 'K') == NULL || strchr(sim_server->notify, class_of(event)) == NULL)
         return;
     int size = snprintf(channel, sizeof channel, "__keyspace@0__:%s", key);
@@ -219,6 +197,7 @@ void sim_server_listens(struct sim_keyspace *keys)
     keys->publish = publish;
     keys->subscribers = subscribers;
     keys->changed = changed;
+    keys->moved = moved;
     keys->touched = touched;
 }
 
@@ -286,6 +265,11 @@ void sim_server_forget_scripts(bool all)
         sim_server->scripts_known[one] = sim_server->scripts_known[one + (one < SCRIPTS ? SCRIPTS : SPOKEN)] = false;
 }
 
+int64_t sim_server_new_id(struct sim_server *server)
+{
+    return ++server->ids;
+}
+
 int sim_server_epoch(const struct sim_server *server)
 {
     return server->epoch;
@@ -318,14 +302,17 @@ void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, enum sim_
         wire->demoted = old_end == SIM_DEMOTED;
     }
     sim_server->epoch++;
+    sim_server->ids = 0;
     sim_server->up = false;
     forget_all_scripts();
     sim_server->frozen_until = 0;
     sim_server->keys.refuses = SIM_TAKES_ALL;
     sim_server->notify[0] = 0;
+    sim_near_look();
     sim_server->clock_us += step_us;
     if (!keeps_data)
         sim_keyspace_clear(&sim_server->keys);
+    sim_near_look();
     sim_at(until, NULL, start, NULL, 0);
 }
 
@@ -339,6 +326,7 @@ bool sim_server_forget_since(void)
 {
     if (has_before)
         sim_keyspace_copy(&sim_server->keys, &before);
+    sim_near_look();
     return has_before;
 }
 
@@ -362,12 +350,19 @@ void sim_server_del(const char *key)
     hfi_buffer_done(&reply);
 }
 
+void sim_server_flush(void)
+{
+    sim_keyspace_clear(&sim_server->keys);
+    sim_near_look();
+    sim_track_flushed();
+}
+
 void sim_server_hung_up(struct sim_wire *wire)
 {
     while (wire->channels != NULL)
-        drop_name(&wire->channels);
+        sim_name_drop(&wire->channels);
     while (wire->tracked != NULL)
-        drop_name(&wire->tracked);
+        sim_name_drop(&wire->tracked);
 }
 
 /* ---- commands ---- */
@@ -424,7 +419,7 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
         sim_server->in_script = false;
         sim_script_over();
         if (hfi_buffer_data(reply)[from] != '-')
-            sim_script_ran(hfi_script_name(script), words);
+            sim_script_ran(hfi_script_name(script), words, serving->process);
         return true;
     }
     sim_server->scripts_refused++;
@@ -434,11 +429,11 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
 
 static void subscribe(struct sim_wire *wire, const char *name, bool on)
 {
-    struct sim_wire_channel **at = find_name(&wire->channels, name);
+    struct sim_wire_channel **at = sim_name_find(&wire->channels, name);
     if (on && *at == NULL)
-        add_name(&wire->channels, name);
+        sim_name_add(&wire->channels, name);
     else if (!on && *at != NULL)
-        drop_name(at);
+        sim_name_drop(at);
 }
 
 static void config(const struct sim_words *words, struct hfi_buffer *reply)
@@ -457,41 +452,35 @@ static void config(const struct sim_words *words, struct hfi_buffer *reply)
     sim_reply_bulk(reply, sim_server->notify, strlen(sim_server->notify));
 }
 
-static void client(const struct sim_words *words, struct hfi_buffer *reply)
+static void tell_role(struct hfi_buffer *reply)
 {
-    bool tracking = strcmp(words->text[1], "TRACKING") == 0;
-    if (tracking && wire_of(atoll(words->text[4])) == NULL) {
-        sim_reply_error(reply, "ERR The client ID you want redirect to does not exist");
-        return;
-    }
-    if (tracking)
-        serving->tracker = atoll(words->text[4]);
-    else
-        serving->caching = true;
-    ok(reply);
+    const char *role = serving->demoted ? "slave" : "master";
+    sim_reply_number(reply, '*', 3);
+    sim_reply_bulk(reply, role, strlen(role));
+    sim_reply_number(reply, ':', 0);
+    sim_reply_number(reply, '*', 0);
 }
 
 static void run(const struct sim_words *words, struct hfi_buffer *reply)
 {
     sim_server->commands++;
-    bool reads = sim_is(words, "GET") || sim_is(words, "SISMEMBER") || sim_is(words, "SMISMEMBER");
-    if (serving->caching && reads && *find_name(&serving->tracked, words->text[1]) == NULL)
-        add_name(&serving->tracked, words->text[1]);
+    sim_track_read(serving, words);
     if (sim_is(words, "ROLE") && sim_server->host != NULL) {
         show(words, words->text[0]);
         sim_host_role(sim_server->host, reply);
     } else if (sim_is(words, "ROLE")) {
-        sim_reply_number(reply, '*', 3);
-        sim_reply_bulk(reply, "master", 6);
-        sim_reply_number(reply, ':', 0);
-        sim_reply_number(reply, '*', 0);
+        tell_role(reply);
     } else if (sim_is(words, "SCRIPT")) {
         memset(sim_server->scripts_known, strcmp(words->text[1], "LOAD") == 0, sizeof sim_server->scripts_known); /* one stands for all */
         ok(reply);
     } else if (sim_is(words, "CONFIG")) {
         config(words, reply);
     } else if (sim_is(words, "CLIENT")) {
-        client(words, reply);
+        show(words, words->text[1]);
+        sim_track_client(serving, words, reply);
+    } else if (sim_is(words, "FLUSHALL")) {
+        sim_server_flush();
+        ok(reply);
     } else if (!run_script(words, reply)) {
         show(words, words->text[0]);
         sim_server->keys.wrote = false;
@@ -527,12 +516,27 @@ static void execute_transaction(struct sim_wire *wire, struct hfi_buffer *reply)
     wire->in_multi = wire->caching = false;
 }
 
+/* Its data are not, as they may be old. */
+static bool is_for_replicas(const struct sim_words *words)
+{
+    static const char *const words_of_all[] = {"SUBSCRIBE", "UNSUBSCRIBE", "PING", "MULTI", "EXEC", "CLIENT", "ROLE"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof words_of_all / sizeof words_of_all[0]; i++)
+        is = is || sim_is(words, words_of_all[i]);
+    return is;
+}
+
 static void take(struct sim_wire *wire, const struct sim_words *words, const struct sim_packet *raw,
                  struct hfi_buffer *reply)
 {
     sim_server->keys.wrote = false;
-    if (wire->demoted && !sim_is(words, "UNSUBSCRIBE") && !sim_is(words, "SUBSCRIBE")) {
+    if (wire->demoted && !is_for_replicas(words)) {
         sim_reply_error(reply, "READONLY You can't write against a read only replica.");
+        wire->aborted = wire->aborted || wire->in_multi;
+    } else if (sim_is(words, "PING")) { /* with a word to know it by, which a real one tells by its order */
+        show(words, words->text[0]);
+        if (!hfi_buffer_print(reply, "PONG %s", words->text[1]))
+            abort();
     } else if (sim_is(words, "MULTI")) {
         wire->in_multi = true;
         wire->transaction_end = &wire->transaction;

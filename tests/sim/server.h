@@ -17,6 +17,7 @@ struct sim_server {
     bool up;
     int epoch;                   /* the incarnation whose connections are served; a restart or failover begins
                                   * another */
+    int64_t ids;                 /* of connections, so far in this run */
     int64_t clock_us, clock_ppm; /* at true time 0, and its rate */
     int64_t started;
     int64_t frozen_until;
@@ -52,6 +53,7 @@ void sim_server_remember(void);
 bool sim_server_forget_since(void);                                      /* false: nothing was remembered */
 void sim_server_set(const char *key, const char *value, int64_t ttl_ms); /* another program's doing */
 void sim_server_del(const char *key);
+void sim_server_flush(void); /* FLUSHALL */
 
 /* WAIT has this answer: the connection goes on with what came meanwhile. */
 void sim_server_answers_wait(struct sim_wire *wire, int count);
@@ -62,6 +64,6 @@ bool sim_server_is_heard(const char *channel); /* a message there would be count
 void sim_key_changed(const char *event, const char *key, const char *value);
 void sim_script_over(void); /* whatever it has answered */
 void sim_command_over(void); /* or the script, or the transaction, at one of several servers */
-void sim_script_ran(const char *script, const struct sim_words *words);
+void sim_script_ran(const char *script, const struct sim_words *words, const struct sim_process *process);
 
 #endif

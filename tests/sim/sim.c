@@ -29,7 +29,7 @@ struct tally { /* one for each worker, written by its batches and read by all */
     _Atomic(uint64_t) done, failed;
     uint64_t runs[SIM_PROFILES], grants[SIM_PROFILES], losses[SIM_PROFILES], violations[SIM_PROFILES];
     int64_t gaps[SIM_PROFILES];
-    uint64_t acquires, fetches, loads, faults, events, commands, messages, digest;
+    uint64_t acquires, fetches, near, loads, faults, events, commands, messages, digest;
     uint64_t seed; /* that runs now */
     bool runs_now;
     uint64_t failed_seeds[FAILURES_MOST];
@@ -67,6 +67,7 @@ static void count(struct tally *tally, uint64_t seed, const struct sim_result *r
     tally->losses[p] += result->losses;
     tally->acquires += result->acquires;
     tally->fetches += result->fetches;
+    tally->near += result->near;
     tally->loads += result->loads;
     tally->faults += result->faults;
     tally->events += result->events;
@@ -151,6 +152,7 @@ static struct tally *sum(const struct plan *plan)
         }
         all.acquires += one->acquires;
         all.fetches += one->fetches;
+        all.near += one->near;
         all.loads += one->loads;
         all.faults += one->faults;
         all.events += one->events;
@@ -170,9 +172,9 @@ static void show_table(const struct tally *all, double took)
             (void)printf("%-10s %9" PRIu64 " %10" PRIu64 " %8" PRIu64 " %9.0f ms %10" PRIu64 "\n",
                          sim_profile_name((enum sim_profile)p), all->runs[p], all->grants[p], all->losses[p],
                          (double)all->gaps[p] / 1e6, all->violations[p]);
-    (void)printf("%" PRIu64 " acquires, %" PRIu64 " fetches, %" PRIu64 " loads, %" PRIu64 " faults, %" PRIu64
+    (void)printf("%" PRIu64 " acquires, %" PRIu64 " fetches, %" PRIu64 " from memory, %" PRIu64 " loads, %" PRIu64 " faults, %" PRIu64
                  " commands, %" PRIu64 " messages, %" PRIu64 " events; %.0f histories a second\n",
-                 all->acquires, all->fetches, all->loads, all->faults, all->commands, all->messages,
+                 all->acquires, all->fetches, all->near, all->loads, all->faults, all->commands, all->messages,
                  all->events, (double)atomic_load(&all->done) / took);
 }
 

@@ -44,6 +44,31 @@ static void lose(struct hfi_pool *pool)
     sim_at(sim_when(sim.self, due), sim.self, dial, pool, ++subscriber->number);
 }
 
+/* Its answer comes behind what the server has told before, and says when it was asked. */
+static void send_ping(struct hfi_pool *pool)
+{
+    char bytes[80], stamp[24];
+    size_t size = sim_digits(stamp, hfi_now(&hfi_boottime));
+    pool->subscriber.prove = false;
+    (void)snprintf(bytes, sizeof bytes, "*2\r\n$4\r\nPING\r\n$%zu\r\n%s\r\n", size, stamp);
+    sim_wire_up(pool->subscriber.wire, sim_packet_new(SIM_BYTES, bytes, strlen(bytes)));
+}
+
+static uint64_t run_of(const struct sim_wire *wire)
+{
+    struct hfi_server server;
+    (void)snprintf(server.run_id, sizeof server.run_id, "%040d", wire->epoch);
+    return hfi_server_run(server.run_id);
+}
+
+static void answered(struct hfi_pool *pool, int64_t stamp_ns)
+{
+    const struct sim_wire *wire = pool->subscriber.wire;
+    const struct sim_channel *channel = *find(pool, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS));
+    if (channel != NULL && channel->live)
+        pool->ops.proved(pool->self, wire->id, run_of(wire), stamp_ns);
+}
+
 /* The answer to SUBSCRIBE is the channel's name here; a message has its channel before a NUL byte. */
 static void received(void *client, struct sim_packet *packet)
 {
@@ -52,7 +77,13 @@ static void received(void *client, struct sim_packet *packet)
     struct sim_channel *channel = *find(pool, packet->bytes, channel_size);
     pool->subscriber.hearing = true;
     pool->subscriber.served = true;
-    if (packet->kind == SIM_MESSAGE) {
+    if (packet->kind == SIM_BYTES && strncmp(packet->bytes, "PONG ", 5) == 0) {
+        answered(pool, strtoll(packet->bytes + 5, NULL, 10));
+    } else if (packet->kind == SIM_NIL_MESSAGE) {
+        sim_say("hears that all keys may have changed");
+        if (channel != NULL && channel->live)
+            pool->ops.on_message(pool->self, packet->bytes, channel_size, NULL, 0);
+    } else if (packet->kind == SIM_MESSAGE) {
         sim_say("hears %s", packet->bytes + channel_size + 1);
         if (channel != NULL && channel->live)
             pool->ops.on_message(pool->self, packet->bytes, channel_size, packet->bytes + channel_size + 1,
@@ -114,6 +145,8 @@ static void connected(void *what, int64_t number)
     subscriber->wire = sim_wire_new(sim.self, there, pool, received, broken);
     for (struct sim_channel *channel = subscriber->channels; channel != NULL; channel = channel->next)
         ask(pool, channel, "SUBSCRIBE");
+    if (subscriber->prove)
+        send_ping(pool);
     sim_at(sim.now + PING_NS, sim.self, ping, pool, number);
 }
 
@@ -181,11 +214,13 @@ void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *name, size_t size)
 
 void hfi_pool_prove(struct hfi_pool *pool)
 {
-    (void)pool;
+    pool->subscriber.prove = true;
+    if (pool->subscriber.wire != NULL)
+        send_ping(pool);
 }
 
 int64_t hfi_pool_tracker_id(const struct hfi_pool *pool)
 {
     const struct sim_wire *wire = pool->subscriber.wire;
-    return wire != NULL ? wire->number : 0;
+    return wire != NULL ? wire->id : 0;
 }

@@ -7,6 +7,7 @@
 #include "core/protocol/token.h"
 #include "tests/sim/history.h"
 #include "tests/sim/hosts.h"
+#include "tests/sim/near.h"
 #include "tests/sim/neighbours.h"
 #include "tests/sim/pool_inside.h"
 
@@ -490,7 +491,7 @@ static void note_another_block(const char *script, const struct sim_words *words
         note_given(arrival_of(token, name), fence_counter() - 16 * HFI_FENCE_BLOCK);
 }
 
-void sim_script_ran(const char *script, const struct sim_words *words)
+void sim_script_ran(const char *script, const struct sim_words *words, const struct sim_process *process)
 {
     note_another_block(script, words);
     sim_beside_script_ran(script, words);
@@ -499,8 +500,10 @@ void sim_script_ran(const char *script, const struct sim_words *words)
     if (strcmp(script, "forget") != 0 || words->count <= 7)
         return;
     int page = number_behind("page", words->text[7]);
-    if (page >= 0)
-        sim_oracle_forgotten(&history.oracle, SIM_LOCKS + page, sim.now);
+    if (page < 0)
+        return;
+    sim_oracle_forgotten(&history.oracle, SIM_LOCKS + page, sim.now);
+    sim_near_script_ran(script, page, process);
 }
 
 /* ---- what clients list ---- */

@@ -31,7 +31,7 @@ struct sim_wire *sim_wire_new(struct sim_process *process, struct sim_server *se
     struct sim_wire *wire = calloc(1, sizeof *wire);
     if (wire == NULL)
         abort();
-    *wire = (struct sim_wire){.number = ++sim_network.numbers,
+    *wire = (struct sim_wire){.id = sim_server_new_id(server),
                               .process = process,
                               .server = server,
                               .epoch = sim_server_epoch(server),

@@ -10,7 +10,7 @@
 
 struct sim_server;
 
-enum sim_packet_kind { SIM_BYTES, SIM_MESSAGE, SIM_END };
+enum sim_packet_kind { SIM_BYTES, SIM_MESSAGE, SIM_NIL_MESSAGE, SIM_END };
 
 struct sim_packet {
     struct sim_packet *next;
@@ -21,7 +21,7 @@ struct sim_packet {
 };
 
 struct sim_wire {
-    int64_t number;       /* CLIENT ID */
+    int64_t id;           /* CLIENT ID: another run of the server may give it to somebody else */
     struct hfi_list link; /* all wires of the history, from the first to the last */
     struct sim_process *process;
     struct sim_server *server; /* at its other end */
@@ -41,8 +41,8 @@ struct sim_wire {
     bool in_multi, aborted;
     struct sim_wire_channel *channels;
     struct sim_wire_channel *tracked; /* keys whose next change is told */
-    int64_t tracker;                  /* to the wire of this number; 0: CLIENT TRACKING was not said */
-    bool caching;                     /* CLIENT CACHING YES was, in this transaction */
+    int64_t tracker;                  /* to the wire of this id; 0: CLIENT TRACKING was not said */
+    bool caching;                     /* CLIENT CACHING YES was, for the next command or this transaction */
     int64_t spared_until; /* no message is lost before */
     struct sim_packet *transaction, **transaction_end;
     bool waits; /* for replicas: what comes meanwhile is kept */
@@ -57,7 +57,6 @@ struct sim_network {                 /* what the profile wants */
     int spike_percent;
     int64_t spike_most;
     struct hfi_list wires;
-    int64_t numbers; /* of wires, so far */
 };
 extern struct sim_network sim_network;
 
@@ -83,6 +82,7 @@ void sim_hears(const struct sim_process *process); /* watch.c: before something 
 /* server.c: what arrives there. */
 void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet);
 int sim_server_epoch(const struct sim_server *server);
+int64_t sim_server_new_id(struct sim_server *server); /* of one more connection */
 int64_t sim_server_frozen_until(const struct sim_server *server);
 void sim_server_hung_up(struct sim_wire *wire);
 
