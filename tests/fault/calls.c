@@ -443,6 +443,22 @@ static hf_status call_fetch_aside(struct hft_place *place)
     return status;
 }
 
+static hf_status call_fetch_many(struct hft_place *place)
+{
+    char keys[3][48];
+    hf_fetch_item items[3] = {{0}};
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(keys[i], sizeof keys[i], "page:%s:%d", name_of(place), i);
+        items[i].key = keys[i];
+    }
+    hf_status status = hf_fetch_many(place->client, items, 3,
+                                     HF_FETCH(.load = load_copy, .ttl_ms = 500, .lease_ms = 300, .wait_ms = 300, .near_ms = 400),
+                                     &place->error);
+    for (int i = 0; i < 3; i++)
+        hf_value_free(items[i].value);
+    return status;
+}
+
 /* Calls that only read: they cannot fail, so a fault must not break them either. */
 static hf_status call_look(struct hft_place *place)
 {
@@ -554,6 +570,7 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"fetch absent", NULL, call_fetch_absent},
                                                    {"fetch aside", NULL, call_fetch_aside},
                                                    {"fetch", NULL, call_fetch},
+                                                   {"fetch many", NULL, call_fetch_many},
                                                    {"fetch same", NULL, call_fetch_same},
                                                    {"forget", NULL, call_forget},
                                                    {"forget tag", NULL, call_forget_tag},
