@@ -135,6 +135,34 @@ public:
     std::int64_t fresh_ms() const noexcept { return get()->fresh_ms; }
 };
 
+/* One run of a loader, for a loader that is written `[](holdfast::loading loading) { return loading.set(page); }`. It owns
+ * nothing, and is over when the loader returns. */
+class loading {
+public:
+    loading(hf_loading *raw) noexcept : raw_(raw) {}
+    hf_loading *get() const noexcept { return raw_; }
+
+    const char *key() const noexcept { return hf_loading_key(raw_); }
+    bool is_wanted() const noexcept { return hf_loading_is_wanted(raw_); }
+    std::int64_t fence() const noexcept { return hf_lease_fence(hf_loading_lease(raw_)); }
+    /* What this load would replace, until the loader returns. Its data() is nullptr if there is nothing: an old value may be "". */
+    std::string_view old() const noexcept
+    {
+        std::size_t size = 0;
+        const void *data = hf_loading_old(raw_, &size);
+        return std::string_view(static_cast<const char *>(data), size);
+    }
+    hf_status set(std::string_view bytes) noexcept { return hf_loading_set(raw_, bytes.data(), bytes.size()); }
+    hf_status same() noexcept { return hf_loading_same(raw_); }
+    hf_status absent() noexcept { return hf_loading_absent(raw_); }
+    hf_status tag(const char *tag) noexcept { return hf_loading_tag(raw_, tag); }
+    void set_ttl(std::int64_t ttl_ms) noexcept { hf_loading_set_ttl(raw_, ttl_ms); }
+    hf_status fail(int os_errno, const char *message) noexcept { return hf_loading_fail(raw_, os_errno, message); }
+
+private:
+    hf_loading *raw_;
+};
+
 /* A request that waiting calls end. It must outlive the calls that get it by `options.cancel = cancel.get()`. */
 class cancel : public handle<hf_cancel, detail::end_cancel> {
 public:
@@ -236,9 +264,9 @@ public:
         result.reset(raw);
         return status;
     }
-    /* `load` is anything that can be called with an hf_loading * and returns an hf_status. If it throws, the program
-     * ends: the frames below it are C. It runs in this thread: a `.where` that is aside is HF_INVALID here, for nothing says
-     * how a loader thread gets a copy; use the call above, with `.load`, `.arg`, `.copy_arg` and `.free_arg`. */
+    /* `load` is anything that can be called with a loading, or an hf_loading *, and returns an hf_status. If it throws, the
+     * program ends: the frames below it are C. It runs in this thread: a `.where` that is aside is HF_INVALID here, for nothing
+     * says how a loader thread gets a copy; use the call above, with `.load`, `.arg` and `.arg_size`, or `.copy_arg` and `.free_arg`. */
     template <typename Load,
               typename = std::enable_if_t<std::is_invocable_r_v<hf_status, Load &, hf_loading *>>>
     [[nodiscard]] hf_status fetch(const char *key, hf_fetch_options options, Load &&load, value &result,
