@@ -83,7 +83,7 @@ static int change_price(hf_client **servers, hf_error *error)
     int here = visit(servers[0], &pages[0], &source), there; /* where it was forgotten the old price is gone at once */
     for (double asked = done; (there = visit(servers[1], &pages[0], &source)) == 0 && last_old - done <= LAG_MS; asked = now_ms())
         last_old = asked;
-    (void)printf("its last old price at the other server: %.1f ms later (at most %d)\n", last_old - done, LAG_MS);
+    (void)printf("the other server gave the old price out for %.1f ms more (at most %d)\n", last_old - done, LAG_MS);
     int good = forgotten == 2 && here == 1 && there == 1 && last_old - done <= LAG_MS;
     for (int i = 0; i < SERVERS * PAGES; i++)
         good = visit(servers[i % SERVERS], &pages[i / SERVERS], &source) == 1 && good;
