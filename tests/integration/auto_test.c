@@ -76,13 +76,34 @@ static bool a_value_is_freed_unless_it_is_kept(void)
     return good;
 }
 
+static bool read_parts(hf_value **kept)
+{
+    hf_fetch_item parts[] = {{.key = "auto:page"}, {.key = "auto:part"}, {.key = ""}};
+    HF_AUTO_ITEMS(parts, 3);
+    if (hf_fetch_many(one, parts, 2, HF_FETCH(.load = load), NULL) != HF_OK)
+        return false;
+    *kept = parts[0].value;
+    parts[0].value = NULL;
+    return true;
+}
+
+static bool the_values_of_items_are_freed_unless_they_are_kept(void)
+{
+    hf_value *kept = NULL;
+    int before = frees;
+    bool good = read_parts(&kept) && frees == before + 1;
+    hf_value_free(kept);
+    return good;
+}
+
 int main(void)
 {
     if (hf_client_open(NULL, NULL, &one, NULL) != HF_OK || hf_client_open(NULL, NULL, &two, NULL) != HF_OK)
         return 1;
     bool good = work("auto", false) && is_taken("auto") == HF_OK && work("auto", true) &&
                 is_taken("auto") == HF_OK && nothing_acquired() && released_by_hand("auto") &&
-                is_taken("auto") == HF_OK && a_value_is_freed_unless_it_is_kept();
+                is_taken("auto") == HF_OK && a_value_is_freed_unless_it_is_kept() &&
+                the_values_of_items_are_freed_unless_they_are_kept();
     good = hf_client_close(one, NULL) == HF_OK && hf_client_close(two, NULL) == HF_OK && good;
     (void)printf("%s\n", good ? "ok" : "FAILED");
     return good ? 0 : 1;

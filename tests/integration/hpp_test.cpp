@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <string>
 #include <thread>
+#include <vector>
 
 static int failures;
 #define CHECK(condition)                                                                                   \
@@ -20,6 +21,7 @@ static int failures;
 static_assert(!std::is_copy_constructible_v<holdfast::lease> && !std::is_copy_assignable_v<holdfast::lease>);
 static_assert(std::is_nothrow_move_constructible_v<holdfast::lease>);
 static_assert(std::is_nothrow_move_assignable_v<holdfast::client>);
+static_assert(!std::is_copy_constructible_v<holdfast::item> && std::is_nothrow_move_constructible_v<holdfast::item>);
 static_assert(!std::is_convertible_v<holdfast::lease, bool>);
 
 static hf_status try_once(holdfast::client &client, const char *name, holdfast::lease &lease)
@@ -174,6 +176,39 @@ static void a_loading_knows_what_it_replaces_and_names_tags(holdfast::client &cl
     CHECK(!value && error.os_errno == 5);
 }
 
+static void items_have_their_values_or_say_why_not(holdfast::client &client)
+{
+    std::vector<holdfast::item> items;
+    for (const char *key : {"cpp:many:1", "cpp:many:2", "cpp:many:3"}) {
+        CHECK(client.forget(key) == HF_OK);
+        items.emplace_back(key); /* moved as the vector grows */
+    }
+    std::size_t loaded = 0;
+    auto load = [&](hf_loading *const *loadings, std::size_t count) {
+        for (std::size_t i = 0; i < count; i++) {
+            holdfast::loading loading(loadings[i]);
+            std::string key = loading.key();
+            (void)(key.back() == '2' ? loading.fail(5, "no origin") : loading.set(key));
+        }
+        loaded += count;
+        return HF_OK;
+    };
+    hf_error error;
+    CHECK(client.fetch_many(items.data(), items.size(), hf_fetch_options_default(), load, &error) == HF_LOAD_FAILED);
+    CHECK(loaded == 3 && error.os_errno == 5);
+    CHECK(!items[1] && items[1].status() == HF_LOAD_FAILED && items[1].view().empty());
+    CHECK(items[0] && items[0].status() == HF_OK && items[0].view() == "cpp:many:1");
+    holdfast::value taken = items[0].take();
+    CHECK(!items[0] && taken.view() == "cpp:many:1" && taken.source() == HF_LOADED);
+    items.erase(items.begin() + 1);
+    CHECK(client.fetch_many(items.data(), items.size(), hf_fetch_options_default(), load) == HF_OK && loaded == 3);
+    CHECK(items[1].view() == "cpp:many:3" && items[1].get()->source == HF_CACHED);
+    hf_fetch_options aside = hf_fetch_options_default();
+    aside.where = HF_REFRESH_ASIDE;
+    CHECK(client.fetch_many(items.data(), items.size(), aside, load, &error) == HF_INVALID);
+    CHECK(!items[0] && !items[1]);
+}
+
 static hf_status load_number(hf_loading *raw, void *arg) noexcept
 {
     return holdfast::loading(raw).set(std::to_string(*static_cast<const int *>(arg)));
@@ -285,6 +320,7 @@ int main()
     a_value_is_loaded_by_a_lambda_and_outlives_its_client(nullptr);
     a_plain_function_is_a_loader_too(one);
     a_loading_knows_what_it_replaces_and_names_tags(one);
+    items_have_their_values_or_say_why_not(one);
     a_loader_thread_gets_a_copy_and_memory_has_the_rest(one);
     a_pending_is_taken_or_ends_with_its_scope(one, two);
     permits_are_leases(one, two);
