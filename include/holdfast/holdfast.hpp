@@ -135,6 +135,69 @@ public:
     std::int64_t fresh_ms() const noexcept { return get()->fresh_ms; }
 };
 
+/* One key of client::fetch_many, and then its value. The key's bytes are the caller's, and needed during that call. An item may
+ * be used for another call: its value ends then. Items can be moved, so they may stand in a std::vector. */
+class item {
+public:
+    item() noexcept = default;
+    explicit item(const char *key) noexcept { raw_.key = key; }
+    item(const char *key, std::size_t key_size) noexcept : item(key) { raw_.key_size = key_size; }
+    item(item &&other) noexcept : raw_(other.raw_) { other.raw_.value = nullptr; }
+    item(const item &) = delete;
+    item &operator=(const item &) = delete;
+    item &operator=(item &&other) noexcept
+    {
+        std::swap(raw_, other.raw_);
+        return *this;
+    }
+    ~item() { hf_value_free(raw_.value); }
+
+    explicit operator bool() const noexcept { return raw_.value != nullptr; }
+    hf_status status() const noexcept { return raw_.status; }
+    const hf_value *get() const noexcept { return raw_.value; }
+    /* Of the value, as long as the item has it. */
+    std::string_view view() const noexcept
+    {
+        if (raw_.value == nullptr || raw_.value->absent)
+            return std::string_view();
+        return std::string_view(static_cast<const char *>(raw_.value->data), raw_.value->size);
+    }
+    /* The item's value, which it has no more then. */
+    value take() noexcept { return value(std::exchange(raw_.value, nullptr)); }
+
+private:
+    hf_fetch_item raw_ = hf_fetch_item();
+};
+static_assert(std::is_standard_layout_v<item> && sizeof(item) == sizeof(hf_fetch_item), "an array of the one is one of the other");
+
+/* One run of a loader, for a loader that is written `[](holdfast::loading loading) { return loading.set(page); }`. It owns
+ * nothing, and is over when the loader returns. */
+class loading {
+public:
+    loading(hf_loading *raw) noexcept : raw_(raw) {}
+    hf_loading *get() const noexcept { return raw_; }
+
+    const char *key() const noexcept { return hf_loading_key(raw_); }
+    bool is_wanted() const noexcept { return hf_loading_is_wanted(raw_); }
+    std::int64_t fence() const noexcept { return hf_lease_fence(hf_loading_lease(raw_)); }
+    /* What this load would replace, until the loader returns. Its data() is nullptr if there is nothing: an old value may be "". */
+    std::string_view old() const noexcept
+    {
+        std::size_t size = 0;
+        const void *data = hf_loading_old(raw_, &size);
+        return std::string_view(static_cast<const char *>(data), size);
+    }
+    hf_status set(std::string_view bytes) noexcept { return hf_loading_set(raw_, bytes.data(), bytes.size()); }
+    hf_status same() noexcept { return hf_loading_same(raw_); }
+    hf_status absent() noexcept { return hf_loading_absent(raw_); }
+    hf_status tag(const char *tag) noexcept { return hf_loading_tag(raw_, tag); }
+    void set_ttl(std::int64_t ttl_ms) noexcept { hf_loading_set_ttl(raw_, ttl_ms); }
+    hf_status fail(int os_errno, const char *message) noexcept { return hf_loading_fail(raw_, os_errno, message); }
+
+private:
+    hf_loading *raw_;
+};
+
 /* A request that waiting calls end. It must outlive the calls that get it by `options.cancel = cancel.get()`. */
 class cancel : public handle<hf_cancel, detail::end_cancel> {
 public:
@@ -236,9 +299,9 @@ public:
         result.reset(raw);
         return status;
     }
-    /* `load` is anything that can be called with an hf_loading * and returns an hf_status. If it throws, the program
-     * ends: the frames below it are C. It runs in this thread: a `.where` that is aside is HF_INVALID here, for nothing says
-     * how a loader thread gets a copy; use the call above, with `.load`, `.arg`, `.copy_arg` and `.free_arg`. */
+    /* `load` is anything that can be called with a loading, or an hf_loading *, and returns an hf_status. If it throws, the
+     * program ends: the frames below it are C. It runs in this thread: a `.where` that is aside is HF_INVALID here, for nothing
+     * says how a loader thread gets a copy; use the call above, with `.load`, `.arg` and `.arg_size`, or `.copy_arg` and `.free_arg`. */
     template <typename Load,
               typename = std::enable_if_t<std::is_invocable_r_v<hf_status, Load &, hf_loading *>>>
     [[nodiscard]] hf_status fetch(const char *key, hf_fetch_options options, Load &&load, value &result,
@@ -261,6 +324,33 @@ public:
             options.arg = const_cast<void *>(static_cast<const void *>(std::addressof(load)));
             return fetch(key, options, result, error);
         }
+    }
+    /* hf_fetch_many: HF_OK if every item has its value. The others say why not, each in its status(). */
+    [[nodiscard]] hf_status fetch_many(item *items, std::size_t count, const hf_fetch_options &options,
+                                       hf_error *error = nullptr) noexcept
+    {
+        for (std::size_t i = 0; items != nullptr && i < count; i++)
+            (void)items[i].take();
+        return hf_fetch_many(get(), reinterpret_cast<hf_fetch_item *>(items), count, &options, error);
+    }
+    /* `load` is anything that can be called as an hf_load_many_fn without its arg, but a plain function: that is
+     * `.load_many`. It runs in this thread, as above. */
+    template <typename Load,
+              typename = std::enable_if_t<std::is_invocable_r_v<hf_status, Load &, hf_loading *const *, std::size_t>>>
+    [[nodiscard]] hf_status fetch_many(item *items, std::size_t count, hf_fetch_options options, Load &&load,
+                                       hf_error *error = nullptr) noexcept
+    {
+        using object = std::remove_reference_t<Load>;
+        static_assert(!std::is_function_v<object>, "a plain function is options.load_many");
+        options.arg_size = 0;
+        options.copy_arg = nullptr;
+        options.free_arg = nullptr;
+        options.load_many = [](hf_loading *const *loadings, std::size_t missing, void *arg) noexcept -> hf_status {
+            return (*static_cast<object *>(arg))(loadings, missing);
+        };
+        options.load = [](hf_loading *one, void *arg) noexcept -> hf_status { return (*static_cast<object *>(arg))(&one, 1); };
+        options.arg = const_cast<void *>(static_cast<const void *>(std::addressof(load)));
+        return fetch_many(items, count, options, error);
     }
     hf_status forget(const char *key, hf_error *error = nullptr) noexcept
     {

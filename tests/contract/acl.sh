@@ -69,6 +69,7 @@ until [ "$(cli info stats | tr -d '\r' | sed -n 's/^tracking_total_keys://p')" =
 cli del 'hf:{tracked}' >/dev/null
 wait
 holdfast doctor | grep -q "client tracking instead" || wrong "doctor does not see that keys can be tracked"
+"$build/examples/product_page" >/dev/null || wrong "no tags, or nothing is kept near"
 not_refused 'config|get'
 rights="$rights $tracking"
 used=$(cli info commandstats | sed -n 's/^cmdstat_\([^:]*\):.*/\1/p')

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <string>
 #include <thread>
+#include <vector>
 
 static int failures;
 #define CHECK(condition)                                                                                   \
@@ -20,6 +21,7 @@ static int failures;
 static_assert(!std::is_copy_constructible_v<holdfast::lease> && !std::is_copy_assignable_v<holdfast::lease>);
 static_assert(std::is_nothrow_move_constructible_v<holdfast::lease>);
 static_assert(std::is_nothrow_move_assignable_v<holdfast::client>);
+static_assert(!std::is_copy_constructible_v<holdfast::item> && std::is_nothrow_move_constructible_v<holdfast::item>);
 static_assert(!std::is_convertible_v<holdfast::lease, bool>);
 
 static hf_status try_once(holdfast::client &client, const char *name, holdfast::lease &lease)
@@ -144,6 +146,93 @@ static void a_plain_function_is_a_loader_too(holdfast::client &client)
     CHECK(value.view() == "plain" && value.source() == HF_LOADED);
 }
 
+static void a_loading_knows_what_it_replaces_and_names_tags(holdfast::client &client)
+{
+    holdfast::value value;
+    hf_fetch_options options = hf_fetch_options_default();
+    options.ttl_ms = 1;
+    options.stale_ms = 60000;
+    auto load = [](holdfast::loading loading) {
+        CHECK(std::string(loading.key()) == "cpp:old" && loading.is_wanted() && loading.fence() > 0);
+        CHECK(loading.tag("cpp:tag") == HF_OK);
+        if (loading.old().data() == nullptr)
+            return loading.set("first");
+        CHECK(loading.old() == "first");
+        loading.set_ttl(60000);
+        return loading.same();
+    };
+    CHECK(client.forget("cpp:old") == HF_OK);
+    CHECK(client.fetch("cpp:old", options, load, value) == HF_OK && value.view() == "first");
+    while (client.stats().loads_same == 0) /* it is old after a millisecond */
+        CHECK(client.fetch("cpp:old", options, load, value) == HF_OK && value.view() == "first");
+    CHECK(value.stored() && value.fresh_ms() > 1000);
+    std::size_t forgotten = 0;
+    CHECK(client.forget_tag("cpp:tag", &forgotten) == HF_OK && forgotten == 1);
+    CHECK(client.fetch("cpp:old", options, [](holdfast::loading loading) { return loading.absent(); }, value) == HF_OK);
+    CHECK(value.absent() && value.view().empty());
+    hf_error error;
+    CHECK(client.fetch("cpp:old", options, [](holdfast::loading loading) { return loading.fail(5, "no origin"); }, value,
+                       &error) == HF_LOAD_FAILED);
+    CHECK(!value && error.os_errno == 5);
+}
+
+static void items_have_their_values_or_say_why_not(holdfast::client &client)
+{
+    std::vector<holdfast::item> items;
+    for (const char *key : {"cpp:many:1", "cpp:many:2", "cpp:many:3"}) {
+        CHECK(client.forget(key) == HF_OK);
+        items.emplace_back(key); /* moved as the vector grows */
+    }
+    std::size_t loaded = 0;
+    auto load = [&](hf_loading *const *loadings, std::size_t count) {
+        for (std::size_t i = 0; i < count; i++) {
+            holdfast::loading loading(loadings[i]);
+            std::string key = loading.key();
+            (void)(key.back() == '2' ? loading.fail(5, "no origin") : loading.set(key));
+        }
+        loaded += count;
+        return HF_OK;
+    };
+    hf_error error;
+    CHECK(client.fetch_many(items.data(), items.size(), hf_fetch_options_default(), load, &error) == HF_LOAD_FAILED);
+    CHECK(loaded == 3 && error.os_errno == 5);
+    CHECK(!items[1] && items[1].status() == HF_LOAD_FAILED && items[1].view().empty());
+    CHECK(items[0] && items[0].status() == HF_OK && items[0].view() == "cpp:many:1");
+    holdfast::value taken = items[0].take();
+    CHECK(!items[0] && taken.view() == "cpp:many:1" && taken.source() == HF_LOADED);
+    items.erase(items.begin() + 1);
+    CHECK(client.fetch_many(items.data(), items.size(), hf_fetch_options_default(), load) == HF_OK && loaded == 3);
+    CHECK(items[1].view() == "cpp:many:3" && items[1].get()->source == HF_CACHED);
+    hf_fetch_options aside = hf_fetch_options_default();
+    aside.where = HF_REFRESH_ASIDE;
+    CHECK(client.fetch_many(items.data(), items.size(), aside, load, &error) == HF_INVALID);
+    CHECK(!items[0] && !items[1]);
+}
+
+static hf_status load_number(hf_loading *raw, void *arg) noexcept
+{
+    return holdfast::loading(raw).set(std::to_string(*static_cast<const int *>(arg)));
+}
+
+static void a_loader_thread_gets_a_copy_and_memory_has_the_rest(holdfast::client &client)
+{
+    holdfast::value value;
+    int number = 42;
+    hf_fetch_options options = hf_fetch_options_default();
+    options.load = load_number;
+    options.arg = &number;
+    options.arg_size = sizeof number;
+    options.where = HF_LOAD_ASIDE;
+    options.near_ms = 60000;
+    CHECK(client.fetch("cpp:aside", options, value) == HF_OK && value.view() == "42");
+    CHECK(client.stats().loads_aside == 1);
+    while (client.stats().hits_near == 0) /* kept near by the first read that is tracked */
+        CHECK(client.fetch("cpp:aside", options, value) == HF_OK && value.view() == "42");
+    CHECK(value.source() == HF_NEAR);
+    CHECK(client.forget("cpp:aside") == HF_OK);
+    CHECK(client.fetch("cpp:aside", options, value) == HF_OK && value.source() == HF_LOADED);
+}
+
 static void a_pending_is_taken_or_ends_with_its_scope(holdfast::client &one, holdfast::client &two)
 {
     holdfast::lease lease, other;
@@ -230,6 +319,9 @@ int main()
     a_fired_cancel_ends_a_wait_in_another_thread(one, two);
     a_value_is_loaded_by_a_lambda_and_outlives_its_client(nullptr);
     a_plain_function_is_a_loader_too(one);
+    a_loading_knows_what_it_replaces_and_names_tags(one);
+    items_have_their_values_or_say_why_not(one);
+    a_loader_thread_gets_a_copy_and_memory_has_the_rest(one);
     a_pending_is_taken_or_ends_with_its_scope(one, two);
     permits_are_leases(one, two);
     a_client_that_cannot_be_opened_is_empty();
