@@ -93,6 +93,10 @@ void sim_watch_has_met(struct sim_process *process, int reign)
     (void)process, (void)reign;
 }
 
+void sim_near_look(void)
+{
+}
+
 bool sim_neighbours_serve(void)
 {
     return false;
@@ -103,14 +107,10 @@ void sim_neighbours_hear(const char *channel, size_t size)
     (void)channel, (void)size;
 }
 
-void sim_near_look(void)
-{
-}
-
 void sim_script_ran(const char *script, const struct sim_words *words, const struct sim_process *process)
 {
-    (void)process;
     int i = 0;
+    (void)process;
     count(0, script);
     while (i < SCRIPTS_MOST && calls[i].script[0] != 0 && strcmp(calls[i].script, script) != 0)
         i++;

@@ -60,13 +60,12 @@ void sim_versions_given(struct sim_versions *versions, int page, int64_t number,
     const struct sim_version *one = find(versions, page, number);
     char text[200];
     if (one == NULL)
-        (void)snprintf(text, sizeof text, "[no-old-value] page %d gives value %" PRId64 " (%s), which was never there", page,
-                       number, source);
+        (void)snprintf(text, sizeof text, "[no-old-value] page %d: value %" PRId64 " (%s) was never there", page, number, source);
     else if (one->until < least)
-        (void)snprintf(text, sizeof text, "[no-old-value] page %d gives value %" PRId64 " (%s), replaced %.3f ms too long ago",
-                       page, number, source, (double)(least - one->until) / 1e6);
+        (void)snprintf(text, sizeof text, "[no-old-value] page %d: value %" PRId64 " (%s) was replaced %.3f ms too long ago", page,
+                       number, source, (double)(least - one->until) / 1e6);
     else if (one->until <= own)
-        (void)snprintf(text, sizeof text, "[own-writes-seen] page %d gives value %" PRId64 " (%s), which this process has replaced", page,
+        (void)snprintf(text, sizeof text, "[own-writes-seen] page %d: value %" PRId64 " (%s) was replaced by this process", page,
                        number, source);
     else
         return;
