@@ -93,7 +93,9 @@ static void answer_locked(struct hfi_aside_job *job)
     while (!hfi_list_is_empty(&job->waiters)) {
         struct hfi_aside_waiter *waiter = hfi_list_first(&job->waiters, struct hfi_aside_waiter, link);
         hfi_list_remove(&waiter->link);
-        waiter->status = job->status == HF_OK && job->is_late && !waiter->is_owner ? HF_BUSY : job->status;
+        /* Who has come since the value was seen may have read that there is none, because it was forgotten since. */
+        bool is_too_late = job->is_late || waiter->joined_ns >= job->came_ns;
+        waiter->status = job->status == HF_OK && is_too_late && !waiter->is_owner ? HF_BUSY : job->status;
         if (waiter->status == HF_OK) {
             waiter->body = hfi_value_body(value);
             hfi_body_ref(waiter->body);
@@ -161,6 +163,8 @@ static struct hfi_aside_job *make_locked(struct hfi_aside *aside, const struct h
     job->options.cancel = NULL;
     job->options.where = HF_LOAD_HERE;
     job->left_ms = order->left_ms;
+    job->came_ns = HFI_NEVER;
+    job->patience_ms = order->options->wait_ms;
     job->is_read = order->is_read;
     job->near = order->near;
     if (!hfi_set_add(&aside->jobs, job->key.hash, job)) {
@@ -174,13 +178,14 @@ static struct hfi_aside_job *make_locked(struct hfi_aside *aside, const struct h
     return job;
 }
 
-static void join_locked(struct hfi_aside_job *job, struct hfi_aside_waiter *waiter, bool is_owner)
+static void join_locked(struct hfi_aside_job *job, struct hfi_aside_waiter *waiter, bool is_owner, int64_t now)
 {
     if (waiter == NULL)
         return;
     waiter->job = job;
     waiter->done = false;
     waiter->is_owner = is_owner;
+    waiter->joined_ns = now;
     waiter->body = NULL;
     hfi_list_init(&waiter->link);
     hfi_park_init(&waiter->park);
@@ -258,7 +263,7 @@ hf_status hfi_aside_post(hf_client *client, const struct hfi_aside_order *order,
         job = make_locked(aside, order, now);
     }
     if (job != NULL)
-        join_locked(job, waiter, place == HFI_LOAD_NEW);
+        join_locked(job, waiter, place == HFI_LOAD_NEW, now);
     hfi_mutex_unlock(&aside->mutex);
     switch (place) {
     case HFI_LOAD_JOINED:

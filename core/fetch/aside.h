@@ -26,12 +26,14 @@ struct hfi_aside_job {
     struct hfi_body *old;     /* what is to be replaced: a reference; NULL: nothing */
     int64_t left_ms;          /* from posted_ns until the key of `old` ends */
     int64_t posted_ns;
+    int64_t patience_ms;      /* the poster's wait_ms: so long a silent server may only be slow */
     bool    is_read;          /* its poster has read that there is none, */
     struct hfi_near_reading near; /* in this way */
 
     /* What came out: set by hfi_aside_run, in its thread. */
     hf_status status;
     hf_value *value;          /* NULL unless HF_OK */
+    int64_t   came_ns;        /* the value is for the calls that had joined before */
     bool      is_late;        /* thrown away by a forget, or another load: for the call whose job it is alone */
     hf_error  error;
     char text[];              /* of the key, with a NUL */
@@ -42,6 +44,7 @@ struct hfi_aside_waiter { /* a call that waits for a job, on its stack */
     struct hfi_park park;
     struct hfi_aside_job *job; /* while not done */
     bool done;
+    int64_t joined_ns;
     bool is_owner;             /* the job was made for this call */
     /* The job's result, once done. BUSY, CANCELED: there is none, though nothing has failed; ask again. */
     hf_status status;

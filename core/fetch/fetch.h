@@ -33,6 +33,7 @@ struct hfi_fetch { /* on the stack of the caller, or of the loader thread */
     bool refused;            /* the server answered UNAVAILABLE: it is there, but refuses writes */
     int64_t left_ms;         /* until the key of `found` ends; -1: never, -2: not known */
     bool is_read;            /* the next attempt need not read: its caller has */
+    int64_t came_ns;         /* a job's: what it gives was seen by then: at the server, or in an answer */
     bool is_late;            /* what was loaded was thrown away: the lease was lost, or the value forgotten meanwhile */
     bool went_aside;         /* a loader thread's job was waited for: what it said is the answer */
     struct hfi_aside_job *job; /* NULL: a caller's own call */

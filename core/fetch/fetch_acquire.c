@@ -56,7 +56,7 @@ static void note_enough(const struct hfi_fetch *f)
 struct share { /* one caller's copy of the value that has come to the lock */
     struct hfi_body *body; /* a reference; NULL: nothing */
     hf_source source;
-    int64_t left_ms, fresh_ms;
+    int64_t came_ns, left_ms, fresh_ms;
     bool stored;
 };
 
@@ -64,7 +64,7 @@ struct share { /* one caller's copy of the value that has come to the lock */
 static void share(const struct hfi_fetch *f, struct share *share)
 {
     const struct hfi_shared *shared = f->lock->shared;
-    *share = (struct share){shared->body, shared->loaded_here ? HF_SHARED : HF_CACHED, shared->left_ms, 0, shared->stored};
+    *share = (struct share){shared->body, shared->loaded_here ? HF_SHARED : HF_CACHED, shared->came_ns, shared->left_ms, 0, shared->stored};
     if (share->body == NULL)
         return;
     hfi_body_ref(share->body);
@@ -92,6 +92,7 @@ static hf_status explain(struct hfi_fetch *f, const struct hfi_waiter *waiter, h
 
 static hf_status give_share(struct hfi_fetch *f, struct share *share, hf_value **value, hf_error *error)
 {
+    f->came_ns = share->came_ns;
     if (share->stored && share->body->absent) /* else the thread that loaded it decides whether to remember it */
         hfi_fetch_remember_absent(f, &share->body, share->left_ms);
     else if (share->stored)

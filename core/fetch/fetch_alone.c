@@ -154,6 +154,7 @@ static int64_t stale_for_ms(const struct hfi_fetch *f)
 
 hf_status hfi_fetch_alone(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
+    f->came_ns = HFI_NEVER; /* for all who wait: it may be of any age */
     if (f->seen.body == NULL) /* a local load may have ended while we found out */
         hfi_local_look(f->client, f->key, &f->seen);
     if (f->seen.body != NULL && !f->refused)

@@ -121,7 +121,7 @@ static void begin(struct hfi_fetch *f, hf_client *client, struct hfi_aside_job *
 {
     int64_t now = hfi_now(client->clock);
     *f = (struct hfi_fetch){.client = client, .key = &job->key, .options = &job->options, .job = job, .left_ms = -2,
-                            .is_read = job->is_read, .near = job->near, .since_ns = now, .began_ns = now};
+                            .is_read = job->is_read, .near = job->near, .since_ns = now, .began_ns = now, .came_ns = HFI_NEVER};
     f->lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, job->key.hash);
     if (job->kind == HFI_LOAD) {
         hfi_aside_begin_seek(client, job);
@@ -139,6 +139,7 @@ static void end(struct hfi_fetch *f)
     hf_client *client = f->client;
     hfi_aside_end_seek(client, f->job);
     f->job->is_late = f->is_late;
+    f->job->came_ns = f->came_ns;
     hfi_body_unref(f->found);
     hfi_body_unref(f->seen.body);
     if (f->lock != NULL)

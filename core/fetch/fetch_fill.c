@@ -23,6 +23,7 @@ struct hfi_filler { /* freed by the thread that waits for the fill's answer, or 
     hf_lease *lease;
     struct hfi_body *body; /* a reference */
     int64_t kept_ms, ttl_ms;
+    int64_t came_ns; /* when it was answered */
     struct hfi_park park;
     bool done, abandoned, stored, refused;
     bool missing; /* the server has no value that could go on: it is to be sent */
@@ -59,10 +60,10 @@ static void changed(const struct hfi_lock *lock)
 }
 
 /* The load is over for everybody here: the waiters have its value. */
-static void end_load(const struct hfi_filler *filler, bool give_it_back, struct hfi_step *step)
+static void end_load(const struct hfi_filler *filler, int64_t now, bool give_it_back, struct hfi_step *step)
 {
     struct hfi_lock *lock = filler->lock;
-    hfi_shared_put(lock->shared, filler->body, filler->kept_ms, filler->ttl_ms, filler->stored);
+    hfi_shared_put(lock->shared, filler->body, now, filler->kept_ms, filler->ttl_ms, filler->stored);
     lock->shared->loaded_here = true;
     hfi_handle_part(lock, filler->lease);
     hfi_handle_end(filler->lease);
@@ -83,6 +84,7 @@ static void filled(struct hfi_command *command)
     HFI_PERTURB("fill-answered");
     int64_t now = hfi_lock_enter(lock);
     hfi_step_init(&step, now, 0);
+    filler->came_ns = now;
     filler->stored = strcmp(said.word, "FILLED") == 0;
     filler->refused = strcmp(said.word, "REFUSED") == 0;
     filler->missing = strcmp(said.word, "MISSING") == 0;
@@ -90,7 +92,7 @@ static void filled(struct hfi_command *command)
     if (lock->holder == filler->lease && filler->refused)
         hfi_entry_lost(&lock->entry, HF_REASON_GONE, &step); /* the waiters ask again */
     else if (lock->holder == filler->lease && !goes_on) /* an acquire may come after the fill (P5) */
-        end_load(filler, !known || filler->missing || lock->in_doubt, &step);
+        end_load(filler, now, !known || filler->missing || lock->in_doubt, &step);
     hfi_lock_perform(lock, &step, NULL);
     filler->done = true;
     bool abandoned = filler->abandoned;
@@ -198,7 +200,7 @@ static bool send_missing(struct hfi_fetch *f, struct hfi_filler *filler, struct 
     hfi_step_init(&step, now, 0);
     filler->refused = lock->holder != filler->lease;
     if (!filler->refused)
-        end_load(filler, true, &step);
+        end_load(filler, now, true, &step);
     hfi_lock_perform(lock, &step, NULL);
     hfi_lock_leave(lock);
     return true;
@@ -220,10 +222,12 @@ static bool end_fill(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *lo
     if (filler != NULL && (!wait_for(f, filler) || (filler->missing && !send_missing(f, filler, loading))))
         return false;
     (void)hf_lease_post_release(lease, NULL); /* the fill has ended it already, or it is lost */
-    bool stored = filler != NULL && filler->stored;
-    *refused = *refused || filler->refused;
-    if (filler != NULL)
-        forget(filler);
+    if (filler == NULL)
+        return false;
+    bool stored = filler->stored;
+    *refused = filler->refused;
+    f->came_ns = filler->came_ns;
+    forget(filler);
     return stored;
 }
 

@@ -18,12 +18,11 @@
 static bool remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t near_left_ms, int64_t load_ms, bool stored)
 {
     HFI_PERTURB("seen-to-remember");
-    int64_t now = hfi_now(f->client->clock);
-    int64_t end = left_ms == -2 ? 0 : left_ms < 0 ? HFI_NEVER : now + left_ms * HFI_MS;
+    int64_t now = near_left_ms != -2 ? f->near.stamp_ns : hfi_now(f->client->clock); /* of a read the time before it, so no end is late */
+    int64_t end = left_ms == -2 ? 0 : left_ms < 0 ? HFI_NEVER : hfi_after_ms(now, left_ms);
     struct hfi_seen saw = {*body, end, now, load_ms, stored, f->seen.forgets, {0, 0, 0}};
-    if (f->near.epoch != 0 && near_left_ms != -2) /* the end counts from before the read, so it is not late */
-        saw.near = (struct hfi_near_mark){f->near.epoch, f->near.stamp_ns,
-                                          near_left_ms < 0 ? HFI_NEVER : hfi_after_ms(f->near.stamp_ns, near_left_ms)};
+    if (near_left_ms != -2)
+        saw.near = (struct hfi_near_mark){f->near.epoch, now, near_left_ms < 0 ? HFI_NEVER : hfi_after_ms(now, near_left_ms)};
     bool is_near = hfi_local_observe(f->client, f->key, &saw, f->near.changes);
     *body = saw.body;
     return is_near;
@@ -179,7 +178,7 @@ static hf_status read(struct hfi_fetch *f, bool *is_kept, hf_error *error)
 
 struct hfi_command *hfi_fetch_read_begin(struct hfi_fetch *f)
 {
-    f->near.epoch = 0;
+    hfi_near_note(f->client, f->key, f->began_ns, &f->near);
     if (f->options->near_ms > 0)
         hfi_near_begin(f->client, f->key, f->lane, &f->near);
     return f->near.epoch != 0 ? tracked_command(f) : read_command(f, wants_end(f));
@@ -218,6 +217,8 @@ static hf_status take_from_reader(struct hfi_fetch *f, struct hfi_near_read *rea
     f->found = found->body;
     f->left_ms = found->left_ms;
     f->near.stamp_ns = found->stamp_ns; /* "there is none" may be near by that */
+    if (!is_new)
+        f->came_ns = found->stamp_ns;
     return HF_OK;
 }
 
@@ -236,7 +237,8 @@ hf_status hfi_fetch_read(struct hfi_fetch *f, hf_error *error)
 {
     struct hfi_near_read together;
     bool is_kept;
-    f->near.epoch = 0;
+    hfi_near_note(f->client, f->key, f->began_ns, &f->near);
+    f->came_ns = f->began_ns;
     for (int tries = 0; f->options->near_ms > 0 && tries < 3; tries++) {
         hfi_near_begin(f->client, f->key, f->lane, &f->near);
         if (f->near.epoch == 0)

@@ -287,14 +287,15 @@ HFI_RARE bool hfi_local_observe(hf_client *client, const struct hfi_name *key, s
     hfi_mutex_lock(&shard->mutex);
     struct item *item = place_locked(cache, shard, key, saw);
     if (item != NULL) {
-        if (saw->end_ns != 0 && item->near_epoch == 0) {
+        bool is_unchanged = atomic_load(changes_of(cache, key)) == changes;
+        if (saw->end_ns != 0 && (item->near_epoch == 0 || (is_unchanged && saw->near.read_ns != 0))) {
             item->end_ns = saw->end_ns;
             item->asked_ns = saw->asked_ns;
         }
         if (saw->load_ms != 0)
             item->load_ms = saw->load_ms < INT32_MAX ? (int32_t)saw->load_ms : INT32_MAX;
         item->stored = saw->stored;
-        is_near = saw->near.epoch != 0 && atomic_load(changes_of(cache, key)) == changes;
+        is_near = saw->near.epoch != 0 && is_unchanged;
         if (is_near)
             come_near_locked(cache, item, &saw->near);
     }

@@ -26,7 +26,8 @@ struct hfi_seen {
 void hfi_local_look(hf_client *client, const struct hfi_name *key, struct hfi_seen *seen);
 /* Remembers *saw, unless the key was forgotten since saw->forgets was read. If the remembered body has the same bytes,
  * it replaces saw->body, and the caller's reference moves to it. end_ns 0, load_ms 0: keep what is known. Near, if saw->near
- * says so, unless the key may have changed since its `changes` were counted (N2). True: it is near now. */
+ * says so, unless the key may have changed since its `changes` were counted (N2). True: it is near now. saw->near.read_ns not 0:
+ * end_ns and asked_ns are counted from before it was read, so they are good for what is near, too. */
 bool hfi_local_observe(hf_client *client, const struct hfi_name *key, struct hfi_seen *saw, uint64_t changes);
 void hfi_local_forget(hf_client *client, const struct hfi_name *key);
 /* Forgets the values that may be over at the server or were not stored there, or `all`; and what is read or loaded at this

@@ -27,6 +27,7 @@ struct lane {
     _Alignas(64) _Atomic(uint64_t) epoch; /* of `proof`, for who has no mutex */
     _Atomic(int64_t) proved_ns;
     _Atomic(struct hfi_lane *) pool_lane; /* NULL: nothing was read on it */
+    _Atomic(int64_t) armed_ns;            /* when that was asked last */
 };
 
 struct hfi_near {
@@ -149,7 +150,7 @@ static void ask_locked(struct hfi_near *near, int lane, int64_t now)
 {
     struct hfi_lane *pool_lane = atomic_load(&near->lanes[lane].pool_lane);
     enum hfi_near_ask what = hfi_near_next(&near->proof, lane);
-    if (pool_lane == NULL || what == HFI_NEAR_ASK_NOTHING)
+    if (pool_lane == NULL || what == HFI_NEAR_ASK_NOTHING || !hfi_lane_is_up(pool_lane)) /* whose server may_track knows */
         return;
     struct hfi_command *command = hfi_wire_near_question(what == HFI_NEAR_ARM ? near->proof.tracker : 0);
     if (command == NULL)
@@ -158,12 +159,27 @@ static void ask_locked(struct hfi_near *near, int lane, int64_t now)
     *question = (struct question){near->proof.tracker, near->proof.lanes[lane].epoch, lane};
     command->optional = true;
     command->awaited = HFI_AWAITED_BY_NOBODY;
+    if (what == HFI_NEAR_ARM)
+        atomic_store(&near->lanes[lane].armed_ns, now);
     hfi_call_list(near->client, pool_lane, command, asked, near, now);
+}
+
+/* Asked each time: a lazy client learns it late, and another server may be meant by now. */
+static bool may_track(struct hfi_near *near)
+{
+    struct hfi_server server;
+    hfi_pool_server(near->client->pool, &server);
+    bool is_frail = server.version >= 70000 && server.version < 70009;
+    if (is_frail)
+        refuse(near, "client tracking can end a server of version 7.0.0 to 7.0.8");
+    return !is_frail;
 }
 
 /* Lanes of a tracker that has just been found; or all. */
 static void ask_all(struct hfi_near *near, int64_t now)
 {
+    if (!may_track(near))
+        return;
     hfi_mutex_lock(&near->mutex);
     for (int i = 0; i < near->proof.count; i++)
         ask_locked(near, i, now);
@@ -179,14 +195,9 @@ static void ask_all(struct hfi_near *near, int64_t now)
 
 static bool begin(struct hfi_near *near)
 {
-    struct hfi_server server;
     int untried = UNTRIED;
-    if (!atomic_compare_exchange_strong(&near->state, &untried, WANTED))
-        return atomic_load(&near->state) == WANTED;
-    hfi_pool_server(near->client->pool, &server);
-    if (server.version >= 70000 && server.version < 70009)
-        refuse(near, "client tracking can end a server of version 7.0.0 to 7.0.8");
-    else if (!hfi_pool_subscribe(near->client->pool, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS)))
+    if (atomic_compare_exchange_strong(&near->state, &untried, WANTED) &&
+        !hfi_pool_subscribe(near->client->pool, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS)))
         atomic_store(&near->state, UNTRIED);
     return atomic_load(&near->state) == WANTED;
 }
@@ -279,21 +290,24 @@ void hfi_near_look(hf_client *client, const struct hfi_name *key, int64_t near_m
     }
 }
 
+void hfi_near_note(hf_client *client, const struct hfi_name *key, int64_t now, struct hfi_near_reading *reading)
+{
+    *reading = (struct hfi_near_reading){0, hfi_local_changes(client, key), now};
+}
+
 void hfi_near_begin(hf_client *client, const struct hfi_name *key, struct hfi_lane *lane, struct hfi_near_reading *reading)
 {
     struct hfi_near *near = client->near;
     struct lane *ours = lane_of(near, key);
-    *reading = (struct hfi_near_reading){.epoch = 0};
+    hfi_near_note(client, key, hfi_now(client->clock), reading);
     if (atomic_load(&near->state) == REFUSED || client->local_bytes == HF_OFF)
         return;
-    if (atomic_load(&ours->pool_lane) == NULL) {
+    if (atomic_load(&ours->pool_lane) == NULL)
         atomic_store(&ours->pool_lane, lane);
-        if (atomic_load(&near->state) == WANTED)
-            ask_all(near, hfi_now(client->clock));
-    }
     reading->epoch = atomic_load(&ours->epoch);
-    reading->changes = hfi_local_changes(client, key);
-    reading->stamp_ns = hfi_now(client->clock);
+    int64_t since_ns = reading->stamp_ns - atomic_load(&ours->armed_ns);
+    if (reading->epoch == 0 && since_ns > near->lag_ms * HFI_MS / 4 && atomic_load(&near->state) == WANTED)
+        ask_all(near, reading->stamp_ns); /* before the next beat: it was not up, or the tracker not there */
 }
 
 bool hfi_near_end(hf_client *client, const struct hfi_name *key, const struct hfi_near_reading *reading, uint32_t connection,

@@ -17,6 +17,8 @@ struct hfi_near_reading { /* of one value that is to be near */
     uint64_t changes;
     int64_t  stamp_ns;
 };
+/* Of a value that is read as ever: so that what is known of one that is near can be renewed by it. */
+void hfi_near_note(hf_client *client, const struct hfi_name *key, int64_t now, struct hfi_near_reading *reading);
 /* Before the read is listed on that lane. */
 void hfi_near_begin(hf_client *client, const struct hfi_name *key, struct hfi_lane *lane, struct hfi_near_reading *reading);
 /* Its answer came on that connection of the lane; tracked: the server says so. False: what was read must not be kept near. */

@@ -23,12 +23,13 @@ static void free_shared(struct hfi_shared *shared)
     free(shared);
 }
 
-void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t left_ms, int64_t ttl_ms, bool stored)
+void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t now, int64_t left_ms, int64_t ttl_ms, bool stored)
 {
     if (body != NULL)
         hfi_body_ref(body);
     hfi_body_unref(shared->body);
     shared->body = body;
+    shared->came_ns = now;
     shared->left_ms = left_ms;
     shared->ttl_ms = ttl_ms;
     shared->stored = stored;
@@ -53,7 +54,7 @@ static void take(struct hfi_lock *lock, struct redisReply *reply)
     else if (reply->elements >= 4 && reply->element[2]->type == REDIS_REPLY_STRING)
         body = hfi_body_take(&reply->element[2]);
     int64_t left_ms = hfi_wire_number(reply, absent ? 2 : 3, -1);
-    hfi_shared_put(lock->shared, body, left_ms, 0, true);
+    hfi_shared_put(lock->shared, body, hfi_now(lock->client->clock), left_ms, 0, true);
     lock->shared->loaded_here = false;
     hfi_body_unref(body);
 }

@@ -9,6 +9,7 @@
 
 struct hfi_shared {
     struct hfi_body *body;  /* the last value that came to this lock; NULL: none yet, or no memory for it */
+    int64_t  came_ns;       /* when it came */
     int64_t  left_ms;       /* from its arrival to its key's end; -1: never */
     int64_t  ttl_ms;        /* if it was not stored: how long its loader says it is good */
     int64_t  enough_ms;     /* data that lives longer answers the acquire under way */
@@ -32,7 +33,7 @@ struct hfi_guest { /* a thread that waits for a local load, on its stack */
 
 /* lock->shared, made if there is none; NULL: no memory. Mutex held. */
 struct hfi_shared *hfi_shared_of(struct hfi_lock *lock);
-void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t left_ms, int64_t ttl_ms, bool stored);
+void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t now, int64_t left_ms, int64_t ttl_ms, bool stored);
 /* A fetch lock's calls up into this room. take: stores what the acquire script's VALUE (moved out of the reply) or
  * ABSENT brought. look: called after every event of the entry; wakes the waiters when a token's first acquire is
  * answered, because it is then known whether another process loads. */

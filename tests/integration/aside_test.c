@@ -475,6 +475,24 @@ static void without_the_server_a_loader_thread_loads_too(void **state)
     hft_server_restart(f->server);
 }
 
+/* It can be connected to, so only its silence tells: for as long as the call that wanted the load would wait. */
+static void a_silent_server_is_given_up_by_a_loader_thread_too(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "alone"};
+    struct errand errand = {.page = &page};
+    hf_value *value;
+    hf_error error;
+    hf_status status = HF_TIMEOUT;
+    hft_server_freeze(f->server);
+    while (status == HF_TIMEOUT)
+        status = hf_fetch(f->a, "page", ASIDE(&errand, .wait_ms = 300), &value, &error);
+    assert_int_equal(status, HF_OK);
+    assert_int_equal(value->source, HF_LOCAL);
+    hf_value_free(value);
+    hft_server_thaw(f->server);
+}
+
 static void a_load_without_a_lease_is_not_wanted_once_the_client_closes(void **state)
 {
     struct fixture *f = *state;
@@ -583,6 +601,7 @@ int main(void)
         TEST(a_fork_child_runs_nothing_and_frees_nothing),
         TEST(a_hung_loader_costs_its_thread_and_the_lease_only_max_load_ms),
         TEST(without_the_server_a_loader_thread_loads_too),
+        TEST(a_silent_server_is_given_up_by_a_loader_thread_too),
         TEST(a_load_without_a_lease_is_not_wanted_once_the_client_closes),
         TEST(a_load_that_was_overtaken_by_a_forget_is_not_shared),
         TEST(a_ttl_is_shortened_and_the_caller_is_told),

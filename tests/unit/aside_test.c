@@ -26,6 +26,7 @@ struct bench {
     hf_status answers;       /* what the jobs come to */
     bool exits;              /* they end their thread */
     bool no_copy;
+    int64_t came_ns;         /* when what they give was seen; 0: it is for all */
     pthread_t poster;
 };
 
@@ -73,6 +74,8 @@ static void run(hf_client *client, struct hfi_aside_job *job)
     }
     if (job->status == HF_OK)
         (void)hfi_value_new(body, HF_LOADED, true, 1000, &job->value, NULL);
+    if (bench->came_ns != 0)
+        job->came_ns = bench->came_ns;
     hfi_body_unref(body);
     (void)client;
 }
@@ -147,6 +150,24 @@ static void a_key_has_one_job_whose_result_is_for_all(void **state)
     assert_int_equal(second.source, HF_LOADED);
     assert_int_equal(second.fresh_ms, 1000);
     assert_int_equal(second.stale_ms, 10);
+    assert_int_equal(b->ran, 2);
+}
+
+/* It may have read that there is none because the value was forgotten after it was seen. */
+static void who_joins_after_the_value_was_seen_asks_again(void **state)
+{
+    struct bench *b = *state;
+    struct hfi_aside_waiter first, second, late;
+    occupy(b, "other");
+    assert_int_equal(post(b, "page", HFI_LOAD, &first, NULL), HF_OK);
+    assert_int_equal(post(b, "page", HFI_LOAD, &second, NULL), HF_OK);
+    hft_clock_move_ms(&b->clock, 5);
+    b->came_ns = hfi_now(&b->clock.clock);
+    assert_int_equal(post(b, "page", HFI_LOAD, &late, NULL), HF_OK);
+    atomic_store(&b->stay, false);
+    assert_int_equal(waited(b, &first), HF_OK);
+    assert_int_equal(waited(b, &second), HF_OK);
+    assert_int_equal(waited(b, &late), HF_BUSY);
     assert_int_equal(b->ran, 2);
 }
 
@@ -352,6 +373,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
     const struct CMUnitTest tests[] = {
         TEST(a_key_has_one_job_whose_result_is_for_all),
+        TEST(who_joins_after_the_value_was_seen_asks_again),
         TEST(loads_come_before_refreshes_and_the_oldest_first),
         TEST(a_full_queue_refuses_and_copies_nothing),
         TEST(after_a_failure_a_refresh_pauses),
