@@ -1,51 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What the demo claims of Apache besides what claims.py checks. Pure: no processes, no clock."""
+"""What the demo claims of Apache besides what claims.py and near_claims.py check. Pure: no processes, no clock."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import claims
-from claims import MS, Claim, percentile
-
-WARM_UP_MS = 2000
-AFTER_MS = 1500  # a blow is over so long after it
-
-
-@dataclass(frozen=True)
-class Blow:
-    start: int
-    end: int
-
-
-def blows(run, restarts):
-    found = [Blow(kill.at, kill.back) for kill in [run.kill] if kill] + list(restarts)
-    return found + [Blow(outage.start, outage.end) for outage in [run.outage] if outage]
-
-
-def warm(run, restarts):
-    """Probes after the warm-up, and not in a blow."""
-    struck = blows(run, restarts)
-    return [
-        p
-        for p in run.probes
-        if p.start >= run.start + WARM_UP_MS * MS
-        and all(p.end < blow.start or p.start > blow.end + AFTER_MS * MS for blow in struck)
-    ]
-
-
-def fast(run, restarts, bound_ms):
-    calm = [(p.end - p.start) / MS for p in warm(run, restarts)]
-    p99 = percentile(calm, 0.99)
-    return Claim(
-        "after the warm-up and besides the blows, p99 of all requests",
-        f"{p99:.1f} ms of {len(calm):,} probes",
-        f"{bound_ms} ms",
-        bool(calm) and p99 < bound_ms,
-    )
-
-
-def few_commands(run, bound=0.1):
-    each = run.commands / run.requests if run.requests else float("inf")
-    return Claim("commands sent to Redis per request", f"{each:.3f}", f"{bound}", 0 < each <= bound)
+import near_claims
+from claims import Claim, percentile
 
 
 def restarted(restarts, wanted):
@@ -78,7 +38,7 @@ def no_slower(pairs, bound):
 
 
 def check(with_module, without, setup, restarts, wanted, bound_ms):
-    common = [c for c in claims.check(with_module, without, setup) if not c.text.startswith("--no-lock")]
-    more = [fast(with_module, restarts, bound_ms), few_commands(with_module), restarted(restarts, wanted)]
+    common = claims.of_fetch(with_module, setup) + [claims.clean_exits([with_module, without])]
+    more = [near_claims.fast(with_module, bound_ms, restarts), near_claims.few_commands(with_module), restarted(restarts, wanted)]
     bursts = claims.stampede(without, setup)
     return common + more + [replace(bursts, text=bursts.text.replace("--no-lock", "without the module"))]

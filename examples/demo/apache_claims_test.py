@@ -7,8 +7,9 @@ import unittest
 sys.dont_write_bytecode = True
 
 import apache_claims
-from apache_claims import AFTER_MS, Blow
+import near_claims
 from claims import MS, Kill, Outage, Probe, Run
+from near_claims import AFTER_MS, Blow
 
 
 def probe(start_ms, ms=1):
@@ -28,7 +29,7 @@ CALM = [probe(ms) for ms in range(3_000, 8_000, 10)]
 
 class ApacheClaims(unittest.TestCase):
     def fast(self, *more):
-        return apache_claims.fast(run_of(*CALM, *more), RESTARTS, 10)
+        return near_claims.fast(run_of(*CALM, *more), 10, RESTARTS)
 
     def test_slow_requests_are_reported_if_they_are_more_than_one_in_a_hundred(self):
         self.assertTrue(self.fast(*[probe(4_000, 300)] * 4).held)
@@ -41,13 +42,13 @@ class ApacheClaims(unittest.TestCase):
             self.assertFalse(self.fast(*[probe(start, 300)] * 50).held, start)
 
     def test_a_run_without_a_calm_moment_proves_nothing(self):
-        self.assertFalse(apache_claims.fast(run_of(probe(9_500)), RESTARTS, 10).held)
+        self.assertFalse(near_claims.fast(run_of(probe(9_500)), 10, RESTARTS).held)
 
     def test_too_many_commands_are_reported(self):
         run = run_of(*CALM)
         for commands, held in ((len(CALM) // 10, True), (len(CALM) // 10 + 1, False), (0, False)):
             run.commands = commands
-            self.assertEqual(apache_claims.few_commands(run).held, held)
+            self.assertEqual(near_claims.few_commands(run).held, held)
 
     def test_a_restart_that_did_not_happen_is_reported(self):
         self.assertTrue(apache_claims.restarted(RESTARTS, 2).held)
