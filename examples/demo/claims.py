@@ -178,6 +178,11 @@ def cut_off(load, kill):
     return kill is not None and load.pid == kill.pid and load.start <= kill.at < load.end
 
 
+def overtaken(load, forget):
+    """Its page was forgotten meanwhile: it is not stored, and who wants the page loads it anew, at once."""
+    return forget is not None and load.page == forget.page and load.start <= forget.end and load.end >= forget.start
+
+
 def across_outage(load, run):
     """Redis was away while this load ran or (50 ms) was to be stored: it may not have been stored."""
     outage = run.outage
@@ -198,13 +203,13 @@ def no_overlap(run, setup):
             across += after and load.start < open_until[False]
             if load.start < open_until[after]:
                 bad, worst = bad + 1, max(worst, open_until[after] - load.start)
-            if not cut_off(load, run.kill):
+            if not (cut_off(load, run.kill) or overtaken(load, run.forget)):
                 open_until[after] = max(open_until[after], load.end)
     count, pages = len(leased(run)), len(by_page(leased(run)))
     measured = f"{bad} overlaps in {count} loads of {pages} pages"
     if bad:
         measured += f", by up to {worst / MS:.1f} ms"
-    bound = "0, but for a killed loader's last load"
+    bound = "0, but for a killed loader's last load" + (", and one that a forget overtook" if run.forget else "")
     if setup.fails_over:
         measured += f", and {across} across the failover"
         bound += "; across a failover nothing is promised"

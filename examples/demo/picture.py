@@ -137,19 +137,19 @@ def ice(panel, run, words):
     ]
 
 
-def upright(panel, second, color, words):
+def upright(panel, second, color, words, anchor="middle"):
     x = panel.x(second)
     return [
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{panel.top}" y2="{panel.top + panel.height}" stroke="{color}" '
         f'stroke-width="1.5" stroke-dasharray="5 4"/>',
-        text(x, panel.top - 8, words, 12, color, "middle"),
+        text(x, panel.top - 8, words, 12, color, anchor),
     ]
 
 
 def marks(panel, run):
     out = upright(panel, (run.kill.at - run.start) / 1e9, RED, "loader killed")
     if run.forget:
-        out += upright(panel, (run.forget.start - run.start) / 1e9, SOFT, "a page is forgotten")
+        out += upright(panel, (run.forget.start - run.start) / 1e9, SOFT, "a page is forgotten", "start")
     return out
 
 
@@ -160,11 +160,11 @@ def all_loads(panel, shown, colors):
     return out
 
 
-def enlarged(panel, run, away):
+def enlarged(panel, run, color, away):
     local = per_second(run, [load for load in run.loads if load.fence == 0])
     leased = [every - without_lease for every, without_lease in zip(per_second(run, run.loads), local)]
     out = ice(panel, run, away) + panel.axes()
-    out += panel.bars(leased, BLUE, 0.15, 0.7) + panel.bars(local, SKY, 0.15, 0.7, below=leased)
+    out += panel.bars(leased, color, 0.15, 0.7) + panel.bars(local, SKY, 0.15, 0.7, below=leased)
     return out + marks(panel, run)
 
 
@@ -191,7 +191,7 @@ def draw(shown, setup, processes, connections):
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}" font-family="{FONT}">',
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
-        text(28, 40, "How often the fleet asks its origin for a page, and how long a request takes", 22, INK, weight=700),
+        text(28, 40, "How often the origin is asked for a page, and how long requests take", 22, INK, weight=700),
         text(
             28,
             64,
@@ -205,9 +205,9 @@ def draw(shown, setup, processes, connections):
         out += legend(LEFT + step * n, 104, color, f"{each.name}: {sum(counts):,} loads in {len(counts)} s")
     out += all_loads(both, shown, colors)
     out.append(text(28, 424, f"{shown[0].name} alone, enlarged: a loader dies, {stops}", 15, INK, weight=600))
-    out += legend(LEFT, 452, BLUE, "under a lease") + legend(LEFT + step, 452, SKY, "without one, Redis being away")
-    out += enlarged(close, shown[0].run, away)
-    out.append(text(28, 694, "The slowest request in a hundred", 15, INK, weight=600))
+    out += legend(LEFT, 452, colors[0], "under a lease") + legend(LEFT + step, 452, SKY, "without one, Redis being away")
+    out += enlarged(close, shown[0].run, colors[0], away)
+    out.append(text(28, 694, f"The slowest request in a hundred ({setup.outage} and kill: with hf_fetch only)", 15, INK, weight=600))
     out += latencies(slow, shown, colors, away)
     out.append(text(LEFT + PLOT / 2, height - 10, "seconds since the load began", 12, SOFT, "middle"))
     return "\n".join(out + ["</svg>", ""])
