@@ -158,6 +158,10 @@ def percentile(values, share):
     return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else 0
 
 
+def many(count, word):
+    return f"{count:,} {word}" + "s" * (count != 1)
+
+
 def by_page(loads):
     pages = defaultdict(list)
     for load in sorted(loads, key=lambda l: l.start):
@@ -167,6 +171,11 @@ def by_page(loads):
 
 def leased(run):
     return [l for l in run.loads if l.fence != 0]
+
+
+def stored(run):
+    """Loads under a lease whose page was not forgotten meanwhile."""
+    return [l for l in leased(run) if not overtaken(l, run.forget)]
 
 
 def local(run):
@@ -206,7 +215,7 @@ def no_overlap(run, setup):
             if not (cut_off(load, run.kill) or overtaken(load, run.forget)):
                 open_until[after] = max(open_until[after], load.end)
     count, pages = len(leased(run)), len(by_page(leased(run)))
-    measured = f"{bad} overlaps in {count} loads of {pages} pages"
+    measured = f"{many(bad, 'overlap')} in {many(count, 'load')} of {many(pages, 'page')}"
     if bad:
         measured += f", by up to {worst / MS:.1f} ms"
     bound = "0, but for a killed loader's last load" + (", and one that a forget overtook" if run.forget else "")
@@ -281,7 +290,7 @@ def takeover(run, setup):
         later = [l.start for l in run.loads if l.page == load.page and l.start > run.kill.at]
         waits.append((min(later) - run.kill.at) / MS if later else float("inf"))
     measured = (
-        f"after {max(waits):,.0f} ms ({len(cut)} loads were cut off)" if waits else "no load was cut off"
+        f"after {max(waits):,.0f} ms ({many(len(cut), 'load')} cut off)" if waits else "no load was cut off"
     )
     return Claim(
         text,

@@ -118,6 +118,11 @@ class NearClaims(unittest.TestCase):
             run.watched = [p for p in run.watched if not (p.server == 2 and unseen(p))]
             self.assert_breaks(run, near_claims.forgotten)
 
+    def test_a_server_that_had_it_in_redis_alone_proves_nothing(self):
+        run = good_run()
+        run.watched = [replace(p, source="CACHED") if p.server == 2 else p for p in run.watched]
+        self.assert_breaks(run, near_claims.forgotten)
+
     def test_a_page_that_was_not_forgotten_proves_nothing(self):
         run = good_run()
         run.forget = None

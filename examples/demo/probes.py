@@ -12,7 +12,6 @@ from processes import now_ns
 THREADS = 4  # for each server
 PAUSE = 0.04
 EMPTY_PERCENT = 20  # of them ask for no page
-WATCH_PAUSE = 0.01
 STAMP = re.compile(rb"<!-- stamp (\d+) (\d+) -->")
 
 
@@ -59,13 +58,13 @@ class Probes:
                 self.start(lambda s=server: self.ask(self.taken, s.connect(), s, page))
 
     def watch(self, page):
-        """Ask for it at each server all the time, from now on."""
+        """Ask for it at each server, from now on."""
         for server in self.servers:
             self.start(self.keep_asking, server, page)
 
     def keep_asking(self, server, page):
         connection = server.connect()
-        while not self.stopping.wait(WATCH_PAUSE):
+        while not self.stopping.wait(PAUSE / 2):
             self.ask(self.watched, connection, server, page)
 
     def recent(self, seconds):
