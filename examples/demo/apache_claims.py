@@ -8,10 +8,10 @@ import near_claims
 from claims import Claim, percentile
 
 
-def restarted(restarts, wanted):
+def restarted(run, wanted):
     """That no request failed meanwhile is claims.nothing_failed's."""
     return Claim(
-        "servers are restarted gracefully under load", f"{len(restarts)} times", f"{wanted}", len(restarts) >= wanted
+        "servers are restarted gracefully under load", f"{len(run.restarts)} times", f"{wanted}", len(run.restarts) >= wanted
     )
 
 
@@ -37,8 +37,8 @@ def no_slower(pairs, bound):
     )
 
 
-def check(with_module, without, setup, restarts, wanted, bound_ms):
+def check(with_module, without, setup, wanted, bound_ms, commands=near_claims.COMMANDS):
     common = claims.of_fetch(with_module, setup) + [claims.clean_exits([with_module, without])]
-    more = [near_claims.fast(with_module, bound_ms, restarts), near_claims.few_commands(with_module), restarted(restarts, wanted)]
+    more = [near_claims.fast(with_module, bound_ms), near_claims.few_commands(with_module, commands), restarted(with_module, wanted)]
     bursts = claims.stampede(without, setup)
     return common + more + [replace(bursts, text=bursts.text.replace("--no-lock", "without the module"))]

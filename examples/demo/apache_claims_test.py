@@ -8,8 +8,8 @@ sys.dont_write_bytecode = True
 
 import apache_claims
 import near_claims
-from claims import MS, Kill, Outage, Probe, Run
-from near_claims import AFTER_MS, Blow
+from claims import MS, Blow, Kill, Outage, Probe, Run
+from near_claims import AFTER_MS
 
 
 def probe(start_ms, ms=1):
@@ -20,6 +20,7 @@ def run_of(*probes):
     run = Run(start=0, end=30_000 * MS, probes=list(probes))
     run.kill = Kill(1, 0, 9_000 * MS, 11_000 * MS)
     run.outage = Outage(15_000 * MS, 17_000 * MS, 15_000 * MS, 17_000 * MS)
+    run.restarts = list(RESTARTS)
     return run
 
 
@@ -29,7 +30,7 @@ CALM = [probe(ms) for ms in range(3_000, 8_000, 10)]
 
 class ApacheClaims(unittest.TestCase):
     def fast(self, *more):
-        return near_claims.fast(run_of(*CALM, *more), 10, RESTARTS)
+        return near_claims.fast(run_of(*CALM, *more), 10)
 
     def test_slow_requests_are_reported_if_they_are_more_than_one_in_a_hundred(self):
         self.assertTrue(self.fast(*[probe(4_000, 300)] * 4).held)
@@ -42,7 +43,7 @@ class ApacheClaims(unittest.TestCase):
             self.assertFalse(self.fast(*[probe(start, 300)] * 50).held, start)
 
     def test_a_run_without_a_calm_moment_proves_nothing(self):
-        self.assertFalse(near_claims.fast(run_of(probe(9_500)), 10, RESTARTS).held)
+        self.assertFalse(near_claims.fast(run_of(probe(9_500)), 10).held)
 
     def test_too_many_commands_are_reported(self):
         run = run_of(*CALM)
@@ -51,8 +52,8 @@ class ApacheClaims(unittest.TestCase):
             self.assertEqual(near_claims.few_commands(run).held, held)
 
     def test_a_restart_that_did_not_happen_is_reported(self):
-        self.assertTrue(apache_claims.restarted(RESTARTS, 2).held)
-        self.assertFalse(apache_claims.restarted(RESTARTS, 3).held)
+        self.assertTrue(apache_claims.restarted(run_of(), 2).held)
+        self.assertFalse(apache_claims.restarted(run_of(), 3).held)
 
     def test_what_is_left_is_reported(self):
         self.assertTrue(apache_claims.nothing_left([], []).held)

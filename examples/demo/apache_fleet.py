@@ -34,6 +34,10 @@ class Apache(Server):
         self.address, self.seen = f"127.0.0.{number + 1}", defaultdict(dict)
 
     @property
+    def counts(self):
+        return self.fleet.way.lock
+
+    @property
     def pid(self):
         children = self.child.children() if self.child else []
         return children[-1] if children else None
@@ -71,7 +75,7 @@ class Apache(Server):
         await_(lambda: set(self.child.children()) - set(old), self.child)
 
     def read_stats(self):
-        if self.child is None or not self.fleet.way.lock:
+        if self.child is None or not self.counts:
             return
         status, _, text = self.page.get("/holdfast")
         if status != 200:

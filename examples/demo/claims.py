@@ -68,6 +68,12 @@ class Outage:
 
 
 @dataclass(frozen=True)
+class Blow:
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
 class Forget:
     """A purge of a page: when it was asked for, and when that was answered."""
 
@@ -121,6 +127,7 @@ class Run:
     exit_codes: list = field(default_factory=list)
     kill: Optional[Kill] = None
     outage: Optional[Outage] = None
+    restarts: list = field(default_factory=list)  # Blows
     forget: Optional[Forget] = None
     watched: list = field(default_factory=list)  # probes of the page that is forgotten
     empty: list = field(default_factory=list)  # probes that ask for no page: what the machine takes for any answer

@@ -209,7 +209,8 @@ def summary(screen, shown, setup):
     line("loads of the hot page per ttl", lambda r: loads_per_ttl(r, setup), "{:.1f}")
     line("most loads of one page at once*", lambda r: most_at_once(claims.stored(r) or r.loads))
     line("commands sent to Redis per request", lambda r: r.commands / max(1, r.requests), "{:.2f}")
-    screen.say(screen.dim(f"* besides local loads {setup.meanwhile('was')}, and what a forget overtook: see below"))
+    more = ", and what a forget overtook" if any(run.forget for _, run in shown) else ""
+    screen.say(screen.dim(f"* besides local loads {setup.meanwhile('was')}{more}: see below"))
 
 
 def loads_per_ttl(run, setup):

@@ -50,7 +50,8 @@ class Page:
 class Server:
     """A stampede_server and the wrk that loads it. Counters go on over a restart."""
 
-    address, headers, says_empty = "127.0.0.1", {}, True
+    address, headers = "127.0.0.1", {}
+    says_empty = counts = True  # it has a page that costs nothing; it counts what it does
 
     def __init__(self, fleet, number, port):
         self.fleet, self.number, self.port = fleet, number, port

@@ -1,23 +1,15 @@
 # SPDX-License-Identifier: MIT
 """What is claimed of pages that are kept in the servers' memory and loaded aside. Pure: no processes, no clock."""
 
-from dataclasses import dataclass
-
-from claims import MS, Claim, percentile
+from claims import MS, Blow, Claim, percentile
 
 WARM_UP_MS = 2000
 AFTER_MS = 1500  # a blow is over so long after it
 COMMANDS = 0.1  # per request
 
 
-@dataclass(frozen=True)
-class Blow:
-    start: int
-    end: int
-
-
 def blows(run):
-    found = [Blow(kill.at, kill.back) for kill in [run.kill] if kill]
+    found = [Blow(kill.at, kill.back) for kill in [run.kill] if kill] + run.restarts
     return found + [Blow(outage.start, outage.end) for outage in [run.outage] if outage]
 
 
@@ -25,9 +17,9 @@ def met(probe, blow):
     return probe.end >= blow.start and probe.start <= blow.end + AFTER_MS * MS
 
 
-def calm(probes, run, more=()):
-    """Those after the warm-up and in no blow, `more` ones included."""
-    struck = [*blows(run), *more]
+def calm(probes, run):
+    """Those after the warm-up and in no blow."""
+    struck = blows(run)
     return [p for p in probes if p.start >= run.start + WARM_UP_MS * MS and not any(met(p, blow) for blow in struck)]
 
 
@@ -35,9 +27,9 @@ def p99_ms(probes):
     return percentile([(p.end - p.start) / MS for p in probes], 0.99)
 
 
-def fast(run, bound_ms, more=()):
+def fast(run, bound_ms):
     """Void where the machine takes half of the bound to answer a request that needs no page."""
-    found, empty = calm(run.probes, run, more), calm(run.empty, run, more)
+    found, empty = calm(run.probes, run), calm(run.empty, run)
     p99, base = p99_ms(found), p99_ms(empty)
     measured = f"{p99:.1f} ms of {len(found):,} probes"
     if empty:

@@ -48,27 +48,19 @@ class Table:
         recent = probes.recent(WINDOW_S)
         p50, p99 = percentile(recent, 0.5), percentile(recent, 0.99)
 
-        rows = [("", None), (self.title.format(second), screen.bold)]
-        rows.append((HEADS, screen.dim))
-        for n, server in enumerate(fleet.servers):
-            name = f"server {n + 1}"
-            if server.child:
-                rows.append((row(name, requests[n], near[n], commands[n], server.gauges, now[n]), None))
-            else:
-                rows.append((f"{name:9}{'killed':>11}", screen.bad))
-        rows.append((row("all", sum(requests), sum(near), sum(commands), gauges, total), screen.bold))
+        rows, short = [("", None), (self.title.format(second), screen.bold)], []
+        if any(server.counts for server in fleet.servers):
+            rows.append((HEADS, screen.dim))
+            for n, server in enumerate(fleet.servers):
+                name = f"server {n + 1}"
+                if server.child:
+                    rows.append((row(name, requests[n], near[n], commands[n], server.gauges, now[n]), None))
+                else:
+                    rows.append((f"{name:9}{'killed':>11}", screen.bad))
+            rows.append((row("all", sum(requests), sum(near), sum(commands), gauges, total), screen.bold))
+            short += [f"{sum(requests):,} requests/s", f"{sum(near):,} of them near", f"{sum(commands):,} commands/s"]
         state = f"   {fleet.engine.away}" if fleet.is_away else ""
         rows.append((f"latency  p50 {p50:,.1f} ms, p99 {p99:,.1f} ms{state}", screen.bad if state else None))
-        rows.append(
-            (
-                f"origin   {len(loads):,} loads, {begun} of them in the last second, {len(under_way)} now",
-                None,
-            )
-        )
-        screen.show(
-            second,
-            rows,
-            f"{second:4} s  {sum(requests):,} requests/s, {sum(near):,} of them near, p50 {p50:.1f} ms, p99 {p99:.0f} ms, "
-            f"{len(loads):,} origin loads, {gauges['waiting']} waiting, {sum(commands):,} commands/s, "
-            f"{total['acquired']} leases, {total['lost']} lost",
-        )
+        rows.append((f"origin   {len(loads):,} loads, {begun} of them in the last second, {len(under_way)} now", None))
+        short += [f"p50 {p50:.1f} ms", f"p99 {p99:,.0f} ms", f"{len(loads):,} origin loads, {begun} in the last second"]
+        screen.show(second, rows, f"{second:4} s  " + ", ".join(short))
