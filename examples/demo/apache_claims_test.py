@@ -65,6 +65,13 @@ class ApacheClaims(unittest.TestCase):
         self.assertTrue(apache_claims.no_slower(good + [(400e-6, 100e-6)], 1.05).held)
         self.assertFalse(apache_claims.no_slower([(106e-6, 100e-6)] * 9, 1.05).held)
         self.assertFalse(apache_claims.no_slower([], 1.05).held)
+        self.assertFalse(apache_claims.no_slower([], 1.05).void)
+
+    def test_where_the_yardstick_moves_as_much_such_a_page_is_void(self):
+        for moved, void in ((106e-6, True), (105e-6, False)):
+            claim = apache_claims.no_slower([(106e-6, 100e-6)] * 4 + [(106e-6, moved)] * 4, 1.05)
+            self.assertEqual((claim.held, claim.void), (False, void))
+        self.assertFalse(apache_claims.no_slower([(104e-6, 100e-6)] * 4 + [(104e-6, 106e-6)] * 4, 1.05).void)
 
 
 if __name__ == "__main__":

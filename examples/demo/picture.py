@@ -150,6 +150,8 @@ def marks(panel, run):
     out = upright(panel, (run.kill.at - run.start) / 1e9, RED, "loader killed")
     if run.forget:
         out += upright(panel, (run.forget.start - run.start) / 1e9, SOFT, "a page is forgotten", "start")
+    if run.restarts:
+        out += upright(panel, (run.restarts[0].start - run.start) / 1e9, SOFT, "graceful restarts", "start")
     return out
 
 
@@ -207,7 +209,7 @@ def draw(shown, setup, processes, connections):
     out.append(text(28, 424, f"{shown[0].name} alone, enlarged: a loader dies, {stops}", 15, INK, weight=600))
     out += legend(LEFT, 452, colors[0], "under a lease") + legend(LEFT + step, 452, SKY, "without one, Redis being away")
     out += enlarged(close, shown[0].run, colors[0], away)
-    out.append(text(28, 694, f"The slowest request in a hundred ({setup.outage} and kill: with hf_fetch only)", 15, INK, weight=600))
+    out.append(text(28, 694, f"The slowest request in a hundred ({setup.outage} and kill: not in the last run)", 15, INK, weight=600))
     out += latencies(slow, shown, colors, away)
     out.append(text(LEFT + PLOT / 2, height - 10, "seconds since the load began", 12, SOFT, "middle"))
     return "\n".join(out + ["</svg>", ""])
