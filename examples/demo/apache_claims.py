@@ -35,8 +35,8 @@ def no_slower(pairs, bound):
     moved = upper / without if without else 0  # by itself, between the turns
     return Claim(
         "a page that may not be kept costs what it costs without the module",
-        f"{ratio:.3f} times the CPU, {with_it:.1f} us against {without:.1f}, lower quartiles of {len(pairs)} turns, "
-        f"between which it moved by {moved:.3f} without",
+        f"{ratio:.3f} times the CPU, {with_it:.1f} us against {without:.1f}, lower quartiles of {len(pairs)} turns; "
+        f"without, these are a factor of {moved:.3f} apart",
         f"{bound}",
         ratio <= bound,
         void=bool(pairs) and bound < ratio <= moved,

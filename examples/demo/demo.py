@@ -229,9 +229,10 @@ def most_at_once(loads):
 
 
 def mark_of(screen, claim):
+    """A word, and how it is painted."""
     if claim.held:
-        return screen.good("held  ")
-    return screen.bold("void  ") if claim.void else screen.bad("BROKEN")
+        return "held  ", screen.good
+    return ("void  ", screen.bold) if claim.void else ("BROKEN", screen.bad)
 
 
 def report(screen, checked):
@@ -243,11 +244,12 @@ def report(screen, checked):
     screen.say()
     for text, made in texts.items():
         worst = min((claim for _, claim in made), key=lambda c: (c.held, c.void))
-        screen.say(f"{mark_of(screen, worst)}  {text}")
+        mark, painter = mark_of(screen, worst)
+        screen.say_wrapped(f"{mark}  {text}", 8, lambda line, m=mark, p=painter: line.replace(m, p(m), 1))
         for name, claim in made:
             broken = "" if claim.held else ("VOID: " if claim.void else "BROKEN: ")
             of = f"{name}: " if name else ""
-            screen.say(screen.dim(f"        {broken}{of}{claim.measured}; bound: {claim.bound}"))
+            screen.say_wrapped(f"        {broken}{of}{claim.measured}; bound: {claim.bound}", 10, screen.dim)
     return [claim for made in texts.values() for _, claim in made]
 
 
@@ -311,8 +313,8 @@ def demo(args, screen):
         f"{PAGES + 1} pages, each cached in {engine.where} for {setup.ttl_ms / 1000:g} s;\n"
         f"a slow origin: {setup.load_ms} ms for each load of a page.\n"
         f"Three runs, {args.seconds:g} s in all, the first two through a kill -9 and {engine.blow}:\n"
-        f"  {ASIDE.name:16}hf_fetch with pages in each server's memory, and the old one while a thread aside loads\n"
-        f"  {HERE.name:16}hf_fetch as it comes: a hit is a GET, and who finds nothing loads, or waits for who does\n"
+        f"  {ASIDE.name:16}pages in each server's memory, old ones while a thread loads\n"
+        f"  {HERE.name:16}hf_fetch as it comes: a hit is a GET, a miss loads or waits\n"
         f"  {WITHOUT.name:16}without hf_fetch"
     )
     for way, seconds in plan.seconds.items():

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: MIT
 """What is claimed of pages near and loaded aside, itself checked: a good run holds, each broken promise is reported."""
 
+import io
 import sys
 import unittest
 from dataclasses import replace
 
 sys.dont_write_bytecode = True
 
+import demo
 import near_claims
-from claims import HOT, MS, Forget, Kill, Outage, Probe, Run, Setup
+from claims import HOT, MS, Claim, Forget, Kill, Outage, Probe, Run, Setup
 from near_claims import AFTER_MS
+from screen import Screen
 
 SETUP = Setup(ttl_ms=3000, lease_ms=2000, stale_ms=3000, early=1, near_lag_ms=1000)
 BOUND_MS = 10
@@ -127,6 +130,21 @@ class NearClaims(unittest.TestCase):
         run = good_run()
         run.forget = None
         self.assert_breaks(run, near_claims.forgotten)
+
+
+class Verdict(unittest.TestCase):
+    def test_a_broken_claim_fails_the_demo_and_a_void_one_is_told(self):
+        held, broken, void = Claim("a", "", "", True), Claim("b", "", "", False), Claim("c", "", "", False, void=True)
+        for made, code, words in (([held], 0, "Every claim held."), ([held, void], 0, "1 that is void"), ([void, broken], 1, "broken")):
+            out = io.StringIO()
+            checked = demo.report(Screen(out), [("near", made), ("here", [held])])
+            self.assertEqual(demo.verdict(Screen(out), checked), code)
+            self.assertIn(words, out.getvalue().splitlines()[-1])
+
+    def test_a_claim_of_two_runs_is_broken_if_either_is(self):
+        out = io.StringIO()
+        demo.report(Screen(out), [("near", [Claim("a", "1", "", True)]), ("here", [Claim("a", "2", "", False)])])
+        self.assertEqual(out.getvalue().split()[:2], ["BROKEN", "a"])
 
 
 if __name__ == "__main__":
