@@ -7,8 +7,9 @@ import unittest
 sys.dont_write_bytecode = True
 
 import apache_claims
-from apache_claims import AFTER_MS, Blow
-from claims import MS, Kill, Outage, Probe, Run
+import near_claims
+from claims import MS, Blow, Kill, Outage, Probe, Run
+from near_claims import AFTER_MS
 
 
 def probe(start_ms, ms=1):
@@ -19,6 +20,7 @@ def run_of(*probes):
     run = Run(start=0, end=30_000 * MS, probes=list(probes))
     run.kill = Kill(1, 0, 9_000 * MS, 11_000 * MS)
     run.outage = Outage(15_000 * MS, 17_000 * MS, 15_000 * MS, 17_000 * MS)
+    run.restarts = list(RESTARTS)
     return run
 
 
@@ -28,7 +30,7 @@ CALM = [probe(ms) for ms in range(3_000, 8_000, 10)]
 
 class ApacheClaims(unittest.TestCase):
     def fast(self, *more):
-        return apache_claims.fast(run_of(*CALM, *more), RESTARTS, 10)
+        return near_claims.fast(run_of(*CALM, *more), 10)
 
     def test_slow_requests_are_reported_if_they_are_more_than_one_in_a_hundred(self):
         self.assertTrue(self.fast(*[probe(4_000, 300)] * 4).held)
@@ -41,17 +43,17 @@ class ApacheClaims(unittest.TestCase):
             self.assertFalse(self.fast(*[probe(start, 300)] * 50).held, start)
 
     def test_a_run_without_a_calm_moment_proves_nothing(self):
-        self.assertFalse(apache_claims.fast(run_of(probe(9_500)), RESTARTS, 10).held)
+        self.assertFalse(near_claims.fast(run_of(probe(9_500)), 10).held)
 
     def test_too_many_commands_are_reported(self):
         run = run_of(*CALM)
         for commands, held in ((len(CALM) // 10, True), (len(CALM) // 10 + 1, False), (0, False)):
             run.commands = commands
-            self.assertEqual(apache_claims.few_commands(run).held, held)
+            self.assertEqual(near_claims.few_commands(run).held, held)
 
     def test_a_restart_that_did_not_happen_is_reported(self):
-        self.assertTrue(apache_claims.restarted(RESTARTS, 2).held)
-        self.assertFalse(apache_claims.restarted(RESTARTS, 3).held)
+        self.assertTrue(apache_claims.restarted(run_of(), 2).held)
+        self.assertFalse(apache_claims.restarted(run_of(), 3).held)
 
     def test_what_is_left_is_reported(self):
         self.assertTrue(apache_claims.nothing_left([], []).held)
@@ -63,6 +65,13 @@ class ApacheClaims(unittest.TestCase):
         self.assertTrue(apache_claims.no_slower(good + [(400e-6, 100e-6)], 1.05).held)
         self.assertFalse(apache_claims.no_slower([(106e-6, 100e-6)] * 9, 1.05).held)
         self.assertFalse(apache_claims.no_slower([], 1.05).held)
+        self.assertFalse(apache_claims.no_slower([], 1.05).void)
+
+    def test_where_the_yardstick_moves_as_much_such_a_page_is_void(self):
+        for moved, void in ((106e-6, True), (105e-6, False)):
+            claim = apache_claims.no_slower([(106e-6, 100e-6)] * 4 + [(106e-6, moved)] * 4, 1.05)
+            self.assertEqual((claim.held, claim.void), (False, void))
+        self.assertFalse(apache_claims.no_slower([(104e-6, 100e-6)] * 4 + [(104e-6, 106e-6)] * 4, 1.05).void)
 
 
 if __name__ == "__main__":

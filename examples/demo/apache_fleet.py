@@ -10,7 +10,8 @@ from processes import Trouble, await_
 
 SITE = "shop.example"
 COUNTERS = {  # of /holdfast, by the names of the table
-    "cached": "hits hits_near",
+    "cached": "hits",
+    "near": "hits_near",
     "shared": "hits_shared",
     "stale": "hits_stale",
     "loaded": "loads",
@@ -25,11 +26,16 @@ METRIC = re.compile(r'^holdfast_(\w+?)(?:_total)?\{client="[^"]*-(\d+)"\} (\d+)$
 class Apache(Server):
     """One child that serves; the next one after each graceful restart, so counters are kept by pid."""
 
+    says_empty = False  # it has no page that costs nothing
     headers = {"Host": SITE, "Connection": "close"}  # a restart closes idle connections, which a request may meet
 
     def __init__(self, fleet, number, port):
         super().__init__(fleet, number, port)
         self.address, self.seen = f"127.0.0.{number + 1}", defaultdict(dict)
+
+    @property
+    def counts(self):
+        return self.fleet.way.lock
 
     @property
     def pid(self):
@@ -51,14 +57,14 @@ class Apache(Server):
             f'ProxyPass /page "unix:{folder}/origin.sock|http://origin/page" disablereuse=on',
             "GracefulShutdownTimeout 10",
             "LogLevel crit",
-            *(ours if self.fleet.lock else []),
+            *(ours if self.fleet.way.lock else []),
         ]
 
     def start(self):
         self.generation += 1
         name = f"httpd{self.number + 1}-{self.generation}"
         sizes = {"threads": max(64, 2 * self.fleet.connections), "children": 1}
-        module = self.fleet.build / "modules" / "apache" / "mod_holdfast.so" if self.fleet.lock else None
+        module = self.fleet.build / "modules" / "apache" / "mod_holdfast.so" if self.fleet.way.lock else None
         self.child = Httpd(name, self.fleet.folder, module, self.address, self.port, self.lines(), **sizes)
         self.page = self.connect(timeout=2)
 
@@ -69,7 +75,7 @@ class Apache(Server):
         await_(lambda: set(self.child.children()) - set(old), self.child)
 
     def read_stats(self):
-        if self.child is None or not self.fleet.lock:
+        if self.child is None or not self.counts:
             return
         status, _, text = self.page.get("/holdfast")
         if status != 200:
@@ -77,7 +83,7 @@ class Apache(Server):
         found = METRIC.findall(text.decode())
         now = {name: int(value) for name, _, value in found}
         self.seen[found[0][1]] = {name: sum(now[m] for m in metrics.split()) for name, metrics in COUNTERS.items()}
-        self.gauges = {name: now[name] for name in ("waiting", "held")}
+        self.gauges = {name: now[name] for name in ("waiting",)}
         self.total = {name: sum(counters[name] for counters in self.seen.values()) for name in COUNTERS}
 
 

@@ -56,9 +56,13 @@ def stampeding_run():
     return run
 
 
+def check(run, without, setup):
+    return claims.of_fetch(run, setup) + [claims.stampede(without, setup), claims.clean_exits([run, without])]
+
+
 class Claims(unittest.TestCase):
     def broken(self, run, without=None):
-        return [c.text for c in claims.check(run, without or stampeding_run(), SETUP) if not c.held]
+        return [c.text for c in check(run, without or stampeding_run(), SETUP) if not c.held]
 
     def assert_breaks(self, run, claim):
         self.assertEqual(self.broken(run), [claim(run, SETUP).text])
@@ -88,6 +92,18 @@ class Claims(unittest.TestCase):
         run.loads[3] = replace(run.loads[3], pid=102)
         self.assertIn(claims.no_overlap(run, SETUP).text, self.broken(run))
 
+    def test_a_load_that_a_forget_overtook_may_be_overlapped_by_the_next_one_alone(self):
+        run = good_run()
+        run.forget = claims.Forget("p1", 200 * MS, 210 * MS)
+        run.loads.append(load("p1", 211, 2))
+        self.assertEqual(self.broken(run), [])
+        for other in (claims.Forget("p2", 200 * MS, 210 * MS), claims.Forget("p1", 401 * MS, 402 * MS)):
+            run.forget = other
+            self.assert_breaks(run, claims.no_overlap)
+        run.forget = claims.Forget("p1", 200 * MS, 210 * MS)
+        run.loads.append(load("p1", 510, 3))
+        self.assert_breaks(run, claims.no_overlap)
+
     def test_loads_of_different_pages_may_overlap(self):
         run = good_run()
         run.loads.append(load("p2", 100, 1))
@@ -110,6 +126,14 @@ class Claims(unittest.TestCase):
         self.assert_breaks(run, claims.few_loads)
         run.loads.pop()
         self.assertEqual(self.broken(run), [])
+
+    def test_early_loads_may_be_eight_load_times_early(self):
+        run, early = good_run(), replace(SETUP, early=1)
+        run.loads += [load("p2", n * 370, n + 1) for n in range(30_000 // (3_000 - 8 * 300) + 2)]
+        self.assertFalse(claims.few_loads(run, early).held)
+        run.loads.pop()
+        self.assertTrue(claims.few_loads(run, early).held)
+        self.assertFalse(claims.few_loads(run, SETUP).held)
 
     def test_a_successor_that_starts_too_late_is_reported(self):
         run = good_run()
@@ -232,7 +256,7 @@ class ClaimsOfAFailover(unittest.TestCase):
         return run
 
     def broken(self, run):
-        return [c.text for c in claims.check(run, stampeding_run(), SENTINEL) if not c.held]
+        return [c.text for c in check(run, stampeding_run(), SENTINEL) if not c.held]
 
     def assert_breaks(self, run, claim):
         self.assertEqual(self.broken(run), [claim(run, SENTINEL).text])
@@ -241,12 +265,12 @@ class ClaimsOfAFailover(unittest.TestCase):
         self.assertEqual(self.broken(self.run_of()), [])
 
     def test_a_frozen_server_is_no_failover(self):
-        texts = " ".join(c.text + c.bound for c in claims.check(good_run(), stampeding_run(), SETUP))
+        texts = " ".join(c.text + c.bound for c in check(good_run(), stampeding_run(), SETUP))
         for word in ("primary", "failover", "down-after"):
             self.assertNotIn(word, texts)
 
     def test_nothing_is_said_of_a_freeze(self):
-        texts = " ".join(c.text + c.bound for c in claims.check(self.run_of(), stampeding_run(), SENTINEL))
+        texts = " ".join(c.text + c.bound for c in check(self.run_of(), stampeding_run(), SENTINEL))
         for word in ("freeze", "frozen"):
             self.assertNotIn(word, texts)
 

@@ -7,6 +7,7 @@ import shutil
 import signal
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from claims import HOT, Wrk, read_log
 from engines import ENGINES
@@ -16,6 +17,17 @@ PAGES = 20  # besides the hot one
 HOT_PERCENT = 70
 THINK_MS = 50
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # they wait until all is cleaned up
+
+
+class Way(NamedTuple):
+    """How the servers get their pages."""
+
+    name: str
+    flags: tuple = ()  # of stampede_server
+
+    @property
+    def lock(self):
+        return "--no-lock" not in self.flags
 
 
 class Page:
@@ -39,6 +51,7 @@ class Server:
     """A stampede_server and the wrk that loads it. Counters go on over a restart."""
 
     address, headers = "127.0.0.1", {}
+    says_empty = counts = True  # it has a page that costs nothing; it counts what it does
 
     def __init__(self, fleet, number, port):
         self.fleet, self.number, self.port = fleet, number, port
@@ -47,21 +60,25 @@ class Server:
         self.child = self.wrk = None
 
     def start(self):
-        flags = [] if self.fleet.lock else ["--no-lock"]
         self.generation += 1
         self.child = Child(
             f"server{self.number + 1}",
             self.fleet.folder,
             self.fleet.binary("stampede_server"),
-            *flags,
+            *self.fleet.way.flags,
             self.port,
-            self.fleet.engine.uri(lease_ms=self.fleet.setup.lease_ms),
+            self.uri(),
             "127.0.0.1",
             self.fleet.origin_port,
             self.fleet.setup.ttl_ms,
         )
         self.page = self.connect(timeout=2)
         await_(lambda: self.page.get("/stats")[0] == 200, self.child)
+
+    def uri(self):
+        setup = self.fleet.setup
+        near = {"near_lag_ms": setup.near_lag_ms} if setup.near_lag_ms else {}
+        return self.fleet.engine.uri(lease_ms=setup.lease_ms, **near)
 
     @property
     def pid(self):
@@ -115,8 +132,13 @@ class Server:
             return
         words = text.decode().split()
         now = dict(zip(words[::2], map(int, words[1::2])))
-        self.gauges = {name: now.pop(name) for name in ("waiting", "held")}
+        self.gauges = {name: now.pop(name) for name in ("waiting",)}
         self.total = {name: value + self.base.get(name, 0) for name, value in now.items()}
+
+    def forget(self, page):
+        status, _, _ = self.page.get(f"/forget/page/{page}")
+        if status != 200:
+            raise Trouble(f"server {self.number + 1} cannot forget /page/{page} ({status})")
 
     def kill(self):
         self.child.end(signal.SIGKILL)
@@ -124,11 +146,11 @@ class Server:
 
 
 class Fleet:
-    """An engine, an origin, some servers: with hf_fetch, or (lock=False) without. A context manager."""
+    """An engine, an origin, some servers that get their pages in one way. A context manager."""
 
-    def __init__(self, build, engine, setup, processes, connections, lock, origin_log):
+    def __init__(self, build, engine, setup, processes, connections, way, origin_log):
         self.engine_name, self.engine, self.origin = engine, None, None
-        self.build, self.setup, self.lock, self.origin_log = build, setup, lock, origin_log
+        self.build, self.setup, self.way, self.origin_log = build, setup, way, origin_log
         self.connections = max(1, connections // processes)  # for each server
         self.servers = self.make_servers(processes)
         self.wrks, self.is_away, self.origin_lines = [], False, None

@@ -11,7 +11,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 
 from claims import Setup
-from fleet import Fleet
+from fleet import Fleet, Way
 
 PATIENCE_S = 60
 
@@ -41,7 +41,7 @@ def main():
     build, engine, *programs = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="holdfast-demo-", dir="/tmp") as folder:
         log = Path(folder) / "loads.log"
-        with Fleet(Path(build), engine, Setup(ttl_ms=60000, lease_ms=2000), 2, 2, True, log) as fleet:
+        with Fleet(Path(build), engine, Setup(ttl_ms=60000, lease_ms=2000), 2, 2, Way("here"), log) as fleet:
             uri = fleet.engine.uri()
             print(uri)
             worked = [works(program, uri) for program in programs] + [share_a_page(fleet)]

@@ -50,19 +50,21 @@ static void begin(struct load *load)
     pthread_mutex_unlock(&mutex);
 }
 
-/* The end is timed before the answer can leave: the next load of the page never seems to overlap this one. */
-static void end(struct load *load, bool gone)
+/* Returns when that was: before the answer can leave, so the next load of the page never seems to overlap this one. */
+static int64_t end(struct load *load, bool gone)
 {
     char line[256];
     pthread_mutex_lock(&mutex);
-    int size = snprintf(line, sizeof line, "%s %ld %" PRId64 " %" PRId64 " %" PRId64 " %s\n", load->page,
-                        load->loader, load->fence, load->start_ns, now_ns(), gone ? "gone" : "sent");
+    int64_t end_ns = now_ns();
+    int size = snprintf(line, sizeof line, "%s %ld %" PRId64 " %" PRId64 " %" PRId64 " %s\n", load->page, load->loader, load->fence,
+                        load->start_ns, end_ns, gone ? "gone" : "sent");
     *load->back = load->next;
     if (load->next != NULL)
         load->next->back = load->back;
     if (write(log_fd, line, (size_t)size) != size)
         abort(); /* a log with holes would prove nothing */
     pthread_mutex_unlock(&mutex);
+    return end_ns;
 }
 
 static bool has_gone(int fd)
@@ -88,14 +90,14 @@ static void say_page(int fd, struct load *load)
     long number = atomic_fetch_add(&loads, 1) + 1;
     while (clock_nanosleep(CLOCK_BOOTTIME, 0, &work, &work) == EINTR)
         ;
+    int64_t end_ns = end(load, has_gone(fd));
     memset(body, ' ', sizeof body);
-    int n = snprintf(
-        body, sizeof body,
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title></head>\n"
-        "<body><h1>%s</h1><p>Load number %ld of this origin, %ld ms of hard work.</p></body></html>\n",
-        load->page, load->page, number, page_ms);
+    int n = snprintf(body, sizeof body,
+                     "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title></head>\n"
+                     "<body><h1>%s</h1><p>Load number %ld of this origin, %ld ms of hard work.</p></body></html>\n"
+                     "<!-- stamp %" PRId64 " %" PRId64 " -->\n",
+                     load->page, load->page, number, page_ms, load->start_ns, end_ns);
     body[n] = '\n'; /* where snprintf put its NUL; the rest is the white of the page */
-    end(load, has_gone(fd));
     say(fd, "200 OK", body, sizeof body);
 }
 
@@ -106,8 +108,7 @@ static void say_now(int fd)
     size_t size = 0;
     pthread_mutex_lock(&mutex);
     for (struct load *load = under_way; load != NULL && size + 256 < sizeof body; load = load->next)
-        size += (size_t)snprintf(body + size, 256, "%s %ld %" PRId64 "\n", load->page, load->loader,
-                                 load->start_ns);
+        size += (size_t)snprintf(body + size, 256, "%s %ld %" PRId64 "\n", load->page, load->loader, load->start_ns);
     pthread_mutex_unlock(&mutex);
     say(fd, "200 OK", body, size);
 }
@@ -149,8 +150,8 @@ static int listen_on(const char *port)
 {
     struct sockaddr_in here = {AF_INET, htons((uint16_t)atoi(port)), {htonl(INADDR_LOOPBACK)}, {0}};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
-        bind(fd, (struct sockaddr *)&here, sizeof here) != 0 || listen(fd, SOMAXCONN) != 0) {
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 || bind(fd, (struct sockaddr *)&here, sizeof here) != 0 ||
+        listen(fd, SOMAXCONN) != 0) {
         perror(port);
         exit(1);
     }

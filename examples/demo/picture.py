@@ -1,19 +1,37 @@
 # SPDX-License-Identifier: MIT
-"""The demo's picture: origin loads per second with hf_fetch and without, as an SVG."""
+"""The demo's picture: origin loads per second and latencies, with hf_fetch and without, as an SVG."""
 
 from collections import Counter
 from html import escape
+from math import log10
+from typing import NamedTuple
+
+from claims import MS, Run, percentile
 
 WIDTH, LEFT, RIGHT = 960, 76, 28
 PLOT = WIDTH - LEFT - RIGHT
-BLUE, SKY, ORANGE, RED = "#2563eb", "#38bdf8", "#ea580c", "#b91c1c"
+BLUE, SKY, ORANGE, RED, GREEN = "#2563eb", "#38bdf8", "#ea580c", "#b91c1c", "#15803d"
 INK, SOFT, GRID, ICE = "#1f2937", "#6b7280", "#e5e7eb", "#e0ecff"
 FONT = "'Inter','Helvetica Neue','Segoe UI','DejaVu Sans',Arial,sans-serif"
+
+
+class Shown(NamedTuple):
+    name: str
+    run: Run
 
 
 def per_second(run, loads):
     counts = Counter((load.start - run.start) // 1_000_000_000 for load in loads)
     return [counts.get(second, 0) for second in range(max(1, round(run.seconds)))]
+
+
+def p99_per_second(run):
+    """(middle of the second, p99 in ms) of what was asked for in each."""
+    taken = {}
+    for probe in run.probes:
+        if probe.status == 200:
+            taken.setdefault((probe.start - run.start) // 1_000_000_000, []).append((probe.end - probe.start) / MS)
+    return [(second + 0.5, percentile(latencies, 0.99)) for second, latencies in sorted(taken.items())]
 
 
 def step_of(highest, lines):
@@ -36,6 +54,8 @@ def text(x, y, words, size=13, color=INK, anchor="start", weight=400):
 class Panel:
     """One diagram: seconds to the right, loads per second upwards."""
 
+    title = "origin loads per second"
+
     def __init__(self, top, height, seconds, highest):
         self.top, self.height, self.seconds = top, height, seconds
         self.step = step_of(highest, 5)
@@ -47,13 +67,16 @@ class Panel:
     def y(self, value):
         return self.top + self.height * (1 - value / self.highest)
 
+    def grid(self):
+        return range(0, self.highest + 1, self.step)
+
     def axes(self):
         out = []
-        for value in range(0, self.highest + 1, self.step):
+        for value in self.grid():
             y = self.y(value)
             out.append(
                 f'<line x1="{LEFT}" x2="{LEFT + PLOT}" y1="{y:.1f}" y2="{y:.1f}" '
-                f'stroke="{INK if value == 0 else GRID}" stroke-width="1"/>'
+                f'stroke="{INK if value == self.grid()[0] else GRID}" stroke-width="1"/>'
             )
             out.append(text(LEFT - 10, y + 4, f"{value:,}", 12, SOFT, "end"))
         for second in range(0, self.seconds + 1, step_of(self.seconds, 20)):
@@ -61,7 +84,7 @@ class Panel:
         middle = self.top + self.height / 2
         out.append(
             f'<g transform="rotate(-90 20 {middle:.1f})">'
-            + text(20, middle, "origin loads per second", 12, SOFT, "middle")
+            + text(20, middle, self.title, 12, SOFT, "middle")
             + "</g>"
         )
         return out
@@ -80,6 +103,24 @@ class Panel:
         return out
 
 
+class LatencyPanel(Panel):
+    """Milliseconds upwards, each grid line ten times the one below."""
+
+    title = "p99 of each second, ms"
+
+    def grid(self):
+        return [10**power for power in range(0, 5)]
+
+    def y(self, value):
+        lowest, highest = self.grid()[0], self.grid()[-1]
+        share = log10(min(max(value, lowest), highest) / lowest) / log10(highest / lowest)
+        return self.top + self.height * (1 - share)
+
+    def line(self, points, color):
+        way = " ".join(f"{self.x(second):.1f},{self.y(value):.1f}" for second, value in points if second < self.seconds)
+        return f'<polyline points="{way}" fill="none" stroke="{color}" stroke-width="2" stroke-linejoin="round"/>'
+
+
 def legend(x, y, color, words):
     return [
         f'<rect x="{x}" y="{y - 10}" width="12" height="12" rx="2" fill="{color}"/>',
@@ -96,30 +137,63 @@ def ice(panel, run, words):
     ]
 
 
-def upright(panel, second, color, words):
+def upright(panel, second, color, words, anchor="middle"):
     x = panel.x(second)
     return [
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{panel.top}" y2="{panel.top + panel.height}" stroke="{color}" '
         f'stroke-width="1.5" stroke-dasharray="5 4"/>',
-        text(x, panel.top - 8, words, 12, color, "middle"),
+        text(x, panel.top - 8, words, 12, color, anchor),
     ]
 
 
-def draw(with_lock, without, setup, processes, connections, names=("hf_fetch", "GET, load, SET")):
+def marks(panel, run):
+    out = upright(panel, (run.kill.at - run.start) / 1e9, RED, "loader killed")
+    if run.forget:
+        out += upright(panel, (run.forget.start - run.start) / 1e9, SOFT, "a page is forgotten", "start")
+    if run.restarts:
+        out += upright(panel, (run.restarts[0].start - run.start) / 1e9, SOFT, "graceful restarts", "start")
+    return out
+
+
+def all_loads(panel, shown, colors):
+    share, out = 0.84 / len(shown), panel.axes()
+    for n, (each, color) in enumerate(zip(shown[::-1], colors[::-1])):
+        out += panel.bars(per_second(each.run, each.run.loads), color, 0.08 + n * share, share * 0.94)
+    return out
+
+
+def enlarged(panel, run, color, away):
+    local = per_second(run, [load for load in run.loads if load.fence == 0])
+    leased = [every - without_lease for every, without_lease in zip(per_second(run, run.loads), local)]
+    out = ice(panel, run, away) + panel.axes()
+    out += panel.bars(leased, color, 0.15, 0.7) + panel.bars(local, SKY, 0.15, 0.7, below=leased)
+    return out + marks(panel, run)
+
+
+def latencies(panel, shown, colors, away):
+    struck = [each.run for each in shown if each.run.outage]
+    out = ice(panel, struck[0], away) + panel.axes()
+    for each, color in zip(shown[::-1], colors[::-1]):
+        out.append(panel.line(p99_per_second(each.run), color))
+    return out
+
+
+def draw(shown, setup, processes, connections):
+    """The first one is shown enlarged, too; the last one is without hf_fetch."""
     stops = "then the primary" if setup.fails_over else "Redis stops"
     away = "no primary" if setup.fails_over else "Redis frozen"
-    held, free = per_second(with_lock, with_lock.loads), per_second(without, without.loads)
-    local = per_second(with_lock, [load for load in with_lock.loads if load.fence == 0])
-    leased = [every - without_lease for every, without_lease in zip(held, local)]
-    seconds = max(len(held), len(free))
-    both = Panel(132, 250, seconds, max(held + free + [1]))
-    close = Panel(524, 150, seconds, max(held + [1]))
-    height = 722
+    colors = ([GREEN, BLUE] if len(shown) > 2 else [BLUE]) + [ORANGE]
+    of_all = [per_second(each.run, each.run.loads) for each in shown]
+    seconds, step = max(map(len, of_all)), PLOT / len(shown)
+    both = Panel(132, 220, seconds, max(max(counts) for counts in of_all))
+    close = Panel(496, 130, seconds, max(of_all[0] + [1]))
+    slow = LatencyPanel(732, 170, seconds, 0)
+    height = 952
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}" font-family="{FONT}">',
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
-        text(28, 40, "How often the fleet asks its origin for a page", 22, INK, weight=700),
+        text(28, 40, "How often the origin is asked for a page, and how long requests take", 22, INK, weight=700),
         text(
             28,
             64,
@@ -129,15 +203,13 @@ def draw(with_lock, without, setup, processes, connections, names=("hf_fetch", "
             SOFT,
         ),
     ]
-    out += legend(LEFT, 104, ORANGE, f"{names[1]}: {sum(free):,} loads in {len(free)} s")
-    out += legend(LEFT + 330, 104, BLUE, f"{names[0]}: {sum(held):,} loads in {len(held)} s")
-    out += both.axes() + both.bars(free, ORANGE, 0.08, 0.42) + both.bars(held, BLUE, 0.52, 0.4)
-    out.append(text(28, 452, f"{names[0]} alone, enlarged: a loader dies, {stops}", 15, INK, weight=600))
-    out += legend(LEFT, 480, BLUE, "under a lease") + legend(
-        LEFT + 330, 480, SKY, "without one, Redis being away"
-    )
-    out += ice(close, with_lock, away) + close.axes()
-    out += close.bars(leased, BLUE, 0.15, 0.7) + close.bars(local, SKY, 0.15, 0.7, below=leased)
-    out += upright(close, (with_lock.kill.at - with_lock.start) / 1e9, RED, "loader killed")
+    for n, (each, color, counts) in enumerate(zip(shown, colors, of_all)):
+        out += legend(LEFT + step * n, 104, color, f"{each.name}: {sum(counts):,} loads in {len(counts)} s")
+    out += all_loads(both, shown, colors)
+    out.append(text(28, 424, f"{shown[0].name} alone, enlarged: a loader dies, {stops}", 15, INK, weight=600))
+    out += legend(LEFT, 452, colors[0], "under a lease") + legend(LEFT + step, 452, SKY, "without one, Redis being away")
+    out += enlarged(close, shown[0].run, colors[0], away)
+    out.append(text(28, 694, f"The slowest request in a hundred ({setup.outage} and kill: not in the last run)", 15, INK, weight=600))
+    out += latencies(slow, shown, colors, away)
     out.append(text(LEFT + PLOT / 2, height - 10, "seconds since the load began", 12, SOFT, "middle"))
     return "\n".join(out + ["</svg>", ""])

@@ -2,6 +2,7 @@
 """Our own requests beside the load: wrk tells latencies only when it ends, these tell them as they happen."""
 
 import random
+import re
 import threading
 
 from claims import HOT, Probe
@@ -10,41 +11,61 @@ from processes import now_ns
 
 THREADS = 4  # for each server
 PAUSE = 0.04
+EMPTY_PERCENT = 20  # of them ask for no page
+STAMP = re.compile(rb"<!-- stamp (\d+) (\d+) -->")
 
 
 class Probes:
-    """list.append is atomic, so the threads share `taken` without more ado."""
+    """list.append is atomic, so the threads share the lists without more ado."""
 
     def __init__(self, servers):
-        self.servers, self.taken, self.stopping = servers, [], threading.Event()
-        self.threads = [
-            threading.Thread(target=self.run, args=(s, seed), daemon=True)
-            for s in servers
-            for seed in range(THREADS)
-        ]
-        for thread in self.threads:
-            thread.start()
+        self.servers, self.stopping, self.threads = servers, threading.Event(), []
+        self.taken, self.empty, self.watched = [], [], []
+        for server in servers:
+            for seed in range(THREADS):
+                self.start(self.run, server, seed)
 
-    def ask(self, connection, server, page):
+    def start(self, run, *words):
+        thread = threading.Thread(target=run, args=words, daemon=True)
+        self.threads.append(thread)
+        thread.start()
+
+    def ask(self, into, connection, server, page):
         start = now_ns()
-        status, source, _ = connection.get(f"/page/{page}")
-        self.taken.append(Probe(server.number, page, start, now_ns(), status, source))
+        status, source, body = connection.get(f"/page/{page}")
+        end, stamp = now_ns(), STAMP.search(body)
+        into.append(Probe(server.number, page, start, end, status, source, *(map(int, stamp.groups()) if stamp else ())))
+
+    def ask_nothing(self, connection, server):
+        start = now_ns()
+        status, source, _ = connection.get("/stats")
+        if status == 200:
+            self.empty.append(Probe(server.number, "", start, now_ns(), status, source))
 
     def run(self, server, seed):
         connection, choice = server.connect(), random.Random(100 * server.number + seed)
         while not self.stopping.wait(PAUSE * choice.uniform(0.5, 1.5)):
+            if server.says_empty and choice.randrange(100) < EMPTY_PERCENT:
+                self.ask_nothing(connection, server)
+                continue
             page = HOT if choice.randrange(100) < HOT_PERCENT else f"p{choice.randint(1, PAGES)}"
-            self.ask(connection, server, page)
+            self.ask(self.taken, connection, server, page)
 
     def ask_once(self, page):
         """Twice at each server at the same time, in threads of their own."""
         for server in self.servers:
             for _ in range(2):
-                thread = threading.Thread(
-                    target=lambda s=server: self.ask(s.connect(), s, page), daemon=True
-                )
-                self.threads.append(thread)
-                thread.start()
+                self.start(lambda s=server: self.ask(self.taken, s.connect(), s, page))
+
+    def watch(self, page):
+        """Ask for it at each server, from now on."""
+        for server in self.servers:
+            self.start(self.keep_asking, server, page)
+
+    def keep_asking(self, server, page):
+        connection = server.connect()
+        while not self.stopping.wait(PAUSE / 2):
+            self.ask(self.watched, connection, server, page)
 
     def recent(self, seconds):
         """Latencies in ms of what was answered in the last seconds."""
@@ -61,4 +82,3 @@ class Probes:
         self.stopping.set()
         for thread in self.threads:
             thread.join(12)
-        return list(self.taken)

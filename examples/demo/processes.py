@@ -3,13 +3,16 @@
 
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
+LOWEST_PORT, OUTGOING_PORTS = 10_000, Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class Trouble(Exception):
@@ -21,9 +24,15 @@ def now_ns():
 
 
 def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
+    """Below those that outgoing connections get, if there are such: between now and the server's start one may be taken."""
+    sockets, end = [], int(OUTGOING_PORTS.read_text().split()[0])
+    while len(sockets) < count:
+        s = socket.socket()
+        try:
+            s.bind(("127.0.0.1", random.randrange(LOWEST_PORT, end) if end > LOWEST_PORT else 0))
+            sockets.append(s)
+        except OSError:
+            s.close()
     ports = [s.getsockname()[1] for s in sockets]
     for s in sockets:
         s.close()

@@ -4,6 +4,7 @@
 import os
 import shutil
 import sys
+import textwrap
 
 LINE_EVERY = 5
 
@@ -39,6 +40,15 @@ class Screen:
         self.erase()
         print(text, file=self.out, flush=True)
 
+    def say_wrapped(self, text, indent, painter=None):
+        """A line that stays, and is broken where a terminal would break it."""
+        width = self.width() if self.live else len(text) + 1
+        for line in textwrap.wrap(text, width, subsequent_indent=" " * indent):
+            self.say(painter(line) if painter else line)
+
+    def width(self):
+        return shutil.get_terminal_size().columns - 1
+
     def show(self, second, rows, short):
         """rows: (plain text, painter or None), redrawn in place; short: the same in one line for a log."""
         if not self.live:
@@ -46,7 +56,7 @@ class Screen:
                 self.last_line = second
                 self.say(short)
             return
-        width = shutil.get_terminal_size().columns - 1
+        width = self.width()
         lines = [painter(text[:width]) if painter else text[:width] for text, painter in rows]
         self.erase()
         self.out.write("\n".join(lines) + "\n")
