@@ -484,13 +484,15 @@ static void a_silent_server_is_given_up_by_a_loader_thread_too(void **state)
     hf_value *value;
     hf_error error;
     hf_status status = HF_TIMEOUT;
+    hf_client *client = hft_client(f->server, HF_CLIENT(.connect_ms = 60000, .command_ms = 300));
     hft_server_freeze(f->server);
-    while (status == HF_TIMEOUT)
-        status = hf_fetch(f->a, "page", ASIDE(&errand, .wait_ms = 300), &value, &error);
-    assert_int_equal(status, HF_OK);
-    assert_int_equal(value->source, HF_LOCAL);
-    hf_value_free(value);
+    for (int i = 0; i < 30 && status == HF_TIMEOUT; i++)
+        status = hf_fetch(client, "page", ASIDE(&errand, .wait_ms = 300), &value, &error);
     hft_server_thaw(f->server);
+    assert_int_equal(status, HF_OK); /* LOCAL; STALE if the load was over before a call came that could wait for it */
+    assert_int_equal(page.loads, 1);
+    hf_value_free(value);
+    (void)hf_client_close(client, NULL); /* what it had asked in vain may be in doubt */
 }
 
 static void a_load_without_a_lease_is_not_wanted_once_the_client_closes(void **state)

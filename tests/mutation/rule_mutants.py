@@ -378,7 +378,7 @@ def main():
     kept = load_results(state)
     with open(os.path.join(SHOP.work, 'log'), 'w') as log:
         print('mutate rules: building%s ...' % ('' if plan.trust else ', and all tests without a mutant'), flush=True)
-        if not SHOP.build({'tests/all', 'cli'}, log):
+        if not SHOP.build({'tests/all', 'modules/apache/all', 'cli'}, log):
             raise Mistake('the tree does not build; see %s' % log.name)
         tests = catalogue(SHOP.build_folder, plan.seeds)
         wrong = check(mutants, tests, False)
