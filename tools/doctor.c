@@ -56,7 +56,7 @@ static int print_acl(void)
 {
     static const char acl[] =
         "ACL SETUSER holdfast on >PASSWORD resetkeys resetchannels -@all ~hf:* &hf:c:* &hf:e:* &__keyspace@*"
-        " +get +set +del +exists +persist +pexpire +pttl +hget +hset +hdel +zadd +zcard +zrange +zrank +zrem +zscore"
+        " +get +strlen +set +del +exists +persist +pexpire +pttl +hget +hset +hdel +zadd +zcard +zrange +zrank +zrem +zscore"
         " +zremrangebyscore +incrby +time +scan +multi +exec +discard +eval +evalsha +script|load +script|exists +publish"
         " +subscribe +unsubscribe +pubsub|numsub +role +info +ping +select +client|setname";
     return puts(acl) >= 0 && fputs("# more, where it is so:\n"

@@ -210,6 +210,7 @@ bool hfi_fetch_look_near(struct hfi_fetch *f)
     f->found = f->seen.body;
     f->seen.body = NULL;
     f->is_near = f->found != NULL;
+    f->end_from_ns = f->end_till_ns = f->seen.near.end_ns;
     f->left_ms = f->seen.near.end_ns == HFI_NEVER ? -1 : (f->seen.near.end_ns - f->began_ns) / HFI_MS;
     return f->is_near;
 }

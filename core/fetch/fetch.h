@@ -32,6 +32,7 @@ struct hfi_fetch { /* on the stack of the caller, or of the loader thread */
     struct hfi_near_reading near; /* of the last read; epoch 0: what it brings may not be near */
     bool refused;            /* the server answered UNAVAILABLE: it is there, but refuses writes */
     int64_t left_ms;         /* until the key of `found` ends; -1: never, -2: not known */
+    int64_t end_from_ns, end_till_ns; /* it ends between these, on our clock, but for a round trip; 0: not known */
     bool is_read;            /* the next attempt need not read: its caller has */
     int64_t came_ns;         /* a job's: what it gives was seen by then: at the server, or in an answer */
     bool is_late;            /* what was loaded was thrown away: the lease was lost, or the value forgotten meanwhile */

@@ -13,7 +13,10 @@
 static hf_status post(struct hfi_fetch *f, enum hfi_load_kind kind, struct hfi_aside_waiter *waiter, hf_error *error)
 {
     bool is_old = kind == HFI_REFRESH;
-    const struct hfi_aside_order order = {f->key, kind, f->options, is_old ? f->found : NULL, f->left_ms, !is_old && !f->again, f->near};
+    struct hfi_near_reading near = f->near;
+    if (is_old) /* for begin() */
+        near.stamp_ns = f->end_from_ns != 0 ? f->end_from_ns - f->left_ms * HFI_MS : 0;
+    const struct hfi_aside_order order = {f->key, kind, f->options, is_old ? f->found : NULL, f->left_ms, !is_old && !f->again, near};
     return hfi_aside_post(f->client, &order, waiter, error);
 }
 
@@ -129,6 +132,8 @@ static void begin(struct hfi_fetch *f, hf_client *client, struct hfi_aside_job *
     }
     int64_t waited_ms = (now - job->posted_ns) / HFI_MS;
     f->left_ms = job->left_ms > waited_ms ? job->left_ms - waited_ms : 0;
+    f->end_from_ns = job->near.stamp_ns != 0 ? hfi_after_ms(job->near.stamp_ns, job->left_ms) : 0;
+    f->end_till_ns = hfi_after_ms(job->posted_ns, job->left_ms);
     f->found = job->old;
     hfi_body_ref(f->found);
     hfi_local_look(client, f->key, &f->seen);

@@ -12,6 +12,8 @@
 #include "base/perturb.h"
 
 #include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +28,7 @@ struct hfi_filler { /* freed by the thread that waits for the fill's answer, or 
     int64_t came_ns; /* when it was answered */
     struct hfi_park park;
     bool done, abandoned, stored, refused;
-    bool missing; /* the server has no value that could go on: it is to be sent */
+    bool missing; /* the server has it no more: it is to be sent */
 };
 
 /* How long the server shall keep the value; 0: not stored. */
@@ -111,7 +113,7 @@ static enum hfi_filling filling_of(const struct hf_loading *loading, int64_t kep
         return HFI_FILL_NOTHING;
     if (loading->body->absent)
         return HFI_FILL_ABSENT;
-    return loading->same && loading->is_there ? HFI_FILL_SAME : HFI_FILL_VALUE;
+    return loading->same && loading->old_from_ms > 0 ? HFI_FILL_SAME : HFI_FILL_VALUE;
 }
 
 /* Copies the value into the command without the mutex: it may be long. NULL: the lease is lost, or no memory. */
@@ -120,9 +122,14 @@ static struct hfi_command *fill_command(struct hfi_lock *lock, const hf_lease *l
 {
     struct hfi_fill fill = {filling_of(loading, kept), kept, NULL, 0, &loading->tags, hf_lease_fence(lease)};
     struct hfi_token token = {0};
+    char old[80];
     if (fill.what == HFI_FILL_VALUE) {
         fill.data = loading->body->data;
         fill.size = loading->body->size;
+    } else if (fill.what == HFI_FILL_SAME) {
+        fill.data = old;
+        fill.size = (size_t)snprintf(old, sizeof old, "%zu,%" PRId64 ",%" PRId64, loading->old->size, loading->old_from_ms,
+                                     loading->old_till_ms);
     }
     hfi_mutex_lock(lock->mutex);
     if (lock->holder == lease)
@@ -182,12 +189,12 @@ static bool wait_for(struct hfi_fetch *f, struct hfi_filler *filler)
     return done;
 }
 
-/* What should have gone on is not at the server any more: now its bytes are sent, under the same lease. False: as wait_for. */
+/* What should have gone on is not what the server has: now its bytes are sent, under the same lease. False: as wait_for. */
 static bool send_missing(struct hfi_fetch *f, struct hfi_filler *filler, struct hf_loading *loading)
 {
     struct hfi_lock *lock = f->lock;
     struct hfi_step step;
-    loading->is_there = false;
+    loading->old_from_ms = 0;
     struct hfi_command *command = fill_command(lock, filler->lease, loading, filler->kept_ms);
     int64_t now = hfi_lock_enter(lock);
     if (lock->holder == filler->lease && command != NULL) {

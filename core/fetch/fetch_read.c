@@ -136,6 +136,14 @@ static bool wants_end(const struct hfi_fetch *f)
     return f->near.epoch != 0 || !is_known || f->began_ns - seen->asked_ns > END_IS_KNOWN_FOR;
 }
 
+/* It was read after since_ns, with its end. */
+static void note_end(struct hfi_fetch *f, int64_t since_ns)
+{
+    bool ends = f->found != NULL && f->left_ms >= 0;
+    f->end_from_ns = ends ? hfi_after_ms(since_ns, f->left_ms) : 0;
+    f->end_till_ns = ends ? hfi_after_ms(hfi_now(f->client->clock), f->left_ms) : 0;
+}
+
 /* What the reply says, which is freed. *is_kept: what was found is near now. */
 static hf_status take(struct hfi_fetch *f, redisReply *reply, bool *is_kept, hf_error *error)
 {
@@ -157,10 +165,13 @@ static hf_status take(struct hfi_fetch *f, redisReply *reply, bool *is_kept, hf_
     freeReplyObject(reply);
     if (f->found == NULL)
         return status;
-    if (f->left_ms == -2 && f->found == f->seen.body) /* use the end remembered with these bytes */
+    if (f->left_ms == -2 && f->found == f->seen.body) { /* use the end remembered with these bytes */
         f->left_ms = f->seen.end_ns == HFI_NEVER ? -1 : (f->seen.end_ns - f->began_ns) / HFI_MS;
-    else
+        f->end_from_ns = f->end_till_ns = f->seen.end_ns;
+    } else {
+        note_end(f, f->began_ns);
         *is_kept = remember(f, &f->found, f->left_ms, f->left_ms, 0, true);
+    }
     return status;
 }
 
@@ -216,6 +227,7 @@ static hf_status take_from_reader(struct hfi_fetch *f, struct hfi_near_read *rea
     }
     f->found = found->body;
     f->left_ms = found->left_ms;
+    note_end(f, found->stamp_ns);
     f->near.stamp_ns = found->stamp_ns; /* "there is none" may be near by that */
     if (!is_new)
         f->came_ns = found->stamp_ns;

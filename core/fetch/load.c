@@ -3,6 +3,7 @@
 #include "core/fetch/fetch.h"
 #include "core/fetch/aside.h"
 #include "core/fetch/shared.h"
+#include "core/lock/server_time.h"
 #include "core/policy/freshness.h"
 #include "base/random.h"
 
@@ -35,8 +36,10 @@ void hfi_fetch_load_begin(struct hfi_fetch *f, hf_lease *lease, struct hf_loadin
                                    .ttl_ms = f->options->ttl_ms,
                                    .absent_ms = f->options->negative_ttl_ms,
                                    .is_aside = f->job != NULL,
-                                   .old = f->found != NULL ? f->found : f->seen.body,
-                                   .is_there = f->found != NULL};
+                                   .old = f->found != NULL ? f->found : f->seen.body};
+    if (f->found != NULL && f->end_from_ns > 0 && f->lock != NULL) /* by the acquire's answer, which is new */
+        hfi_server_time_between(f->client, hfi_lane_index(f->lock->lane), f->end_from_ns, f->end_till_ns, &loading->old_from_ms,
+                                &loading->old_till_ms);
     if (loading->old != NULL && loading->old->absent)
         loading->old = NULL;
 }

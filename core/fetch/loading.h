@@ -16,7 +16,7 @@ struct hf_loading {
     int64_t     absent_ms;   /* the same, if it says "there is none"; 0: do not store */
     bool        is_aside;    /* in a loader thread: the client's close does not find its caller waiting */
     struct hfi_body *old;    /* what this load would replace; NULL: nothing. The fetch's reference, until the loader is back */
-    bool        is_there;    /* the server had it when it was read */
+    int64_t     old_from_ms, old_till_ms; /* if the server still has it, it ends between these, server time; 0: it has it not */
     bool        answered;    /* set, give, same or absent was called */
     bool        same;        /* the old one is still good: body is old */
     bool        untagged;    /* a tag of the value could not be noted: not to be stored */

@@ -12,6 +12,7 @@
 #include <hiredis/hiredis.h>
 
 #define NEAR_NS  (250 * HFI_MS) /* NEAR_NS + HFI_FLOOR_NS is less than the second of AHEAD_US (fence.c) */
+#define OFF_MS   10 /* ends that memory has are off by the round trip of a read; and clocks count whole milliseconds */
 #define NO_LIMIT_US INT64_C(9000000000000000) /* below 2^53: Lua compares it exactly */
 
 void hfi_server_time_observe(hf_client *client, int lane, int64_t server_us, int64_t sent_ns, int64_t answered_ns)
@@ -69,6 +70,14 @@ bool hfi_server_time_is_known(hf_client *client, int lane, int64_t now_ns)
 {
     struct hfi_sample sample = last_sample(client, lane);
     return sample.dates && sample.answered_ns - sample.sent_ns < NEAR_NS && now_ns - sample.sent_ns < HFI_FLOOR_NS + NEAR_NS;
+}
+
+void hfi_server_time_between(hf_client *client, int lane, int64_t first_ns, int64_t last_ns, int64_t *first_ms, int64_t *last_ms)
+{
+    struct hfi_sample sample = last_sample(client, lane);
+    int64_t slack_ms = (sample.answered_ns - sample.sent_ns) / HFI_MS + OFF_MS;
+    *first_ms = sample.us == 0 ? 0 : sample.us / 1000 + (first_ns - sample.answered_ns) / HFI_MS - slack_ms;
+    *last_ms = sample.us == 0 ? 0 : sample.us / 1000 + (last_ns - sample.sent_ns) / HFI_MS + slack_ms;
 }
 
 int64_t hfi_server_time_at_least(hf_client *client, int64_t now_ns)

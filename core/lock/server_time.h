@@ -14,6 +14,9 @@ int64_t hfi_server_time_at_least(hf_client *client, int64_t now_ns); /* 0: unkno
 /* An upper bound of the time at the lane's server, to date a grant (P8): what this connection told last, plus all that has
  * passed since that was asked. Above every fence if it has told none. */
 int64_t hfi_server_time_at_most(hf_client *client, int lane, int64_t now_ns);
+/* The server's milliseconds that two moments of ours are no earlier, and no later than, by the lane's last sample, and with what
+ * an end that was remembered may be off. 0: there is no sample. */
+void    hfi_server_time_between(hf_client *client, int lane, int64_t first_ns, int64_t last_ns, int64_t *first_ms, int64_t *last_ms);
 /* True: the lane's last sample is so young, and had so short a round trip, that hfi_server_time_at_most dates a native
  * grant asked for now. */
 bool    hfi_server_time_is_known(hf_client *client, int lane, int64_t now_ns);

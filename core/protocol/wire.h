@@ -55,7 +55,7 @@ struct hfi_tags { /* of one value */
 };
 enum hfi_filling { HFI_FILL_VALUE, HFI_FILL_SAME, HFI_FILL_ABSENT, HFI_FILL_NOTHING };
 struct hfi_fill {
-    enum hfi_filling what; /* SAME: what the server has goes on; MISSING if it has nothing */
+    enum hfi_filling what; /* SAME: what the server has goes on, if it is as `data` says (docs/protocol.md); else MISSING */
     int64_t     ttl_ms;
     const void *data;
     size_t      size;

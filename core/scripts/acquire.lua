@@ -30,6 +30,9 @@ if KEYS[5] then
     elseif absent and absent ~= -2 then
         leave(token)
         return typed('GET', KEYS[6]) == nil and {'FOREIGN', now, 'absent'} or {'ABSENT', now, absent}
+    elseif not absent and typed('STRLEN', KEYS[5]) == nil then
+        leave(token)
+        return {'FOREIGN', now, 'data'}
     end
 end
 if not held then

@@ -23,11 +23,12 @@ end
 -- Lua's doubles hold multiples of 2048 exactly. A counter that is less than two seconds ahead of the clock may have
 -- lost fences that another server gave a moment ago, so it is set ahead of them all. nil: the key is no counter, and
 -- nothing can be granted.
-local function block(size)
-    local fence = typed('INCRBY', KEYS[4], size)
+local function block(size, key)
+    key = key or KEYS[4]
+    local fence = typed('INCRBY', key, size)
     if fence and fence < (now + 2000000) * 2048 then
         fence = (now + 2000000) * 2048 + size
-        call('SET', KEYS[4], digits(fence))
+        call('SET', key, digits(fence))
     end
     return fence
 end

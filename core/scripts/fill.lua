@@ -1,17 +1,19 @@
 -- fill: the holder of a fetch lock stores what it loaded, frees the lock and notifies the waiters of the value.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 data, 6 absent mark; then up to 8 tags.
--- ARGV: 1 token, 2 value|same|absent|nothing, 3 ttl ms, 4 the value; with tags 5 the first fence of the lease's block.
+-- ARGV: 1 token, 2 value|same|absent|nothing, 3 ttl ms, 4 the value, or of the same one `length,first,last`: it ends between
+--       those, server ms; with tags 5 the first fence of the lease's block.
 -- include hand_off
 if typed('GET', KEYS[1]) ~= ARGV[1] then
     return {'REFUSED', now}
 end
+local size = typed('STRLEN', KEYS[5])
 
 -- A tag's member '' is the highest fence given when it was last forgotten. A lease with no higher one began to load before.
-local overtaken, foreign
+local overtaken, foreign = nil, size == nil and 'data'
 for i = 7, #KEYS do
     local mark = typed('ZSCORE', KEYS[i], '')
     overtaken = overtaken or mark and tonumber(mark) >= tonumber(ARGV[5])
-    foreign = foreign or mark == nil
+    foreign = foreign or mark == nil and 'tag'
 end
 
 -- The others are the keys of values, each with its end in server ms.
@@ -33,7 +35,9 @@ if what == 'value' then
     stored = try('SET', KEYS[5], ARGV[4], 'PX', ARGV[3])
     call('DEL', KEYS[6])
 elseif what == 'same' then
-    if call('PEXPIRE', KEYS[5], ARGV[3]) == 0 then
+    local length, from, till = string.match(ARGV[4], '(%d+),(%d+),(%d+)')
+    local ends = now / 1000 + call('PTTL', KEYS[5])
+    if size ~= tonumber(length) or ends < tonumber(from) or ends > tonumber(till) or call('PEXPIRE', KEYS[5], ARGV[3]) == 0 then
         return {'MISSING', now}
     end
     stored = {}
@@ -50,7 +54,7 @@ if not stored or stored.err then
     if hand_off('') ~= 'HANDED' then
         call('DEL', KEYS[1])
     end
-    return overtaken and {'REFUSED', now} or foreign and {'FOREIGN', now, 'tag'} or {'FREE', now}
+    return overtaken and {'REFUSED', now} or foreign and {'FOREIGN', now, foreign} or {'FREE', now}
 end
 for i = 7, what ~= 'absent' and #KEYS or 0 do
     index(KEYS[i])

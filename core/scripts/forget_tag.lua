@@ -7,8 +7,9 @@ local left = call('PTTL', KEYS[1])
 if typed('ZREM', KEYS[1], KEYS[2]) == nil then -- no value's key: only a first write that memory limits do not refuse
     return {'FOREIGN', now, 'tag'}
 end
--- No lease was given a higher fence before, and each one from here on is: block (fences) sees to that.
-local highest = math.max(tonumber(typed('GET', KEYS[2]) or 0) or 0, (now + 2000000) * 2048)
+-- A block of its own: no lease was given a higher fence before, and each one from here on is, whatever the clock does. Without
+-- a counter none is granted.
+local highest = block('2048', KEYS[2]) or (now + 2000000) * 2048
 call('ZADD', KEYS[1], digits(highest), '')
 outlive(KEYS[1], 86400000, left) -- a load that takes longer stores nothing under a tag
 -- All clients wait meanwhile, and a reply is to fit into any lane's limit.

@@ -154,6 +154,66 @@ static void what_has_gone_meanwhile_is_sent_again(void **state)
     assert_int_equal(hft_lock_keys(f->server), 1);
 }
 
+static void *the_page_itself(void *arg)
+{
+    return arg;
+}
+
+/* Its end, as this process knows it, is off by no more than the server forgives. */
+static void what_memory_has_is_not_sent_again_either(void **state)
+{
+    enum { SIZE = 200000, TIMES = 20 };
+    struct fixture *f = *state;
+    char *data = calloc(1, SIZE);
+    assert_non_null(data);
+    struct hft_page page = {.data = data, .size = SIZE};
+    hf_client *client = hft_client(f->server, HF_CLIENT(.loaders = 1));
+    hf_value_free(must_fetch(f, client, OLD(.arg = &page)));
+    page.same = true;
+    for (int where = HF_LOAD_HERE; where <= HF_REFRESH_ASIDE; where++)
+        for (int near = 0; near <= 1; near++) {
+            int64_t before = bytes_in(f);
+            for (int i = 0; i < TIMES; i++) {
+                int loads = page.loads;
+                HFT_UNTIL_TRUE(is_old(f));
+                hf_value_free(must_fetch(f, client, OLD(.arg = &page, .where = (hf_load_where)where, .near_ms = near * 60000,
+                                                        .copy_arg = the_page_itself)));
+                HFT_UNTIL_TRUE(page.loads > loads);
+            }
+            HFT_UNTIL_TRUE(sames(client) == (uint64_t)page.loads - 1);
+            assert_true(bytes_in(f) - before < TIMES * SIZE / 4); /* a machine that stops for long may cost some */
+        }
+    free(data);
+    assert_true(hft_closes(f->server, client, &f->error));
+}
+
+/* While its refresh waits for a thread, the value is replaced, the new one grows old, and the origin goes back to the first. */
+static void what_was_replaced_before_its_load_is_not_what_goes_on(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page first = {.data = "first"}, busy = {.data = "", .stay = true}, other = {.data = "other"};
+    hf_client *client = hft_client(f->server, HF_CLIENT(.loaders = 1));
+    hf_value *value;
+    expect(f, client, OLD(.arg = &first), HF_LOADED, "first");
+    HFT_UNTIL_TRUE(is_old(f));
+    first.same = true;
+    const hf_fetch_options *occupies = HF_FETCH(.load = hft_load, .arg = &busy, .where = HF_LOAD_ASIDE, .wait_ms = HF_OFF,
+                                                .copy_arg = the_page_itself);
+    assert_int_equal(hf_fetch(client, "busy", occupies, &value, NULL), HF_BUSY);
+    HFT_UNTIL_TRUE(busy.inside == 1);
+    expect(f, client, OLD(.arg = &first, .where = HF_REFRESH_ASIDE, .copy_arg = the_page_itself), HF_STALE, "first");
+    freeReplyObject(hft_server_ask(f->server, "DEL page"));
+    expect(f, f->b, HF_FETCH(.load = hft_load, .arg = &other, .ttl_ms = 1, .stale_ms = 50000), HF_LOADED, "other");
+    atomic_store(&busy.stay, false);
+    HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "PTTL page") > 55000); /* the answer is stored */
+    redisReply *reply = hft_server_ask(f->server, "GET page");
+    assert_string_equal(reply->str, "first");
+    freeReplyObject(reply);
+    assert_string_equal(first.old, "first");
+    assert_int_equal(sames(client), 1);
+    assert_true(hft_closes(f->server, client, &f->error));
+}
+
 static void what_was_forgotten_meanwhile_is_not_stored(void **state)
 {
     struct fixture *f = *state;
@@ -262,6 +322,8 @@ int main(void)
         TEST(the_waiters_get_it_too_and_it_is_what_was_seen_last),
         TEST(what_this_process_saw_last_helps_after_its_key_has_ended),
         TEST(what_has_gone_meanwhile_is_sent_again),
+        TEST(what_memory_has_is_not_sent_again_either),
+        TEST(what_was_replaced_before_its_load_is_not_what_goes_on),
         TEST(what_was_forgotten_meanwhile_is_not_stored),
         TEST(who_is_canceled_gives_the_lease_back_where_the_value_is_gone),
         TEST(an_early_refresh_is_not_told_the_value_that_it_has),

@@ -24,6 +24,7 @@ extern int hft_monitors;        /* who listen to everything by a pattern: 0 at f
 /* Forbids scripts to run it on "K" (NULL: on any key); command NULL: allows all again. */
 void hft_forbid(const char *command, const char *key);
 #define NO_RIGHT "ERR The user executing the script can't run this command or subcommand"
+extern int hft_behind_us; /* the server's clock has gone so far back from `now`: 0 at first */
 void hft_fill_memory(bool full);
 /* These wait in this order, with fresh records: "ABD" at 1, 2, 3. */
 void wait_in_line(const char *tokens);

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -63,12 +64,36 @@ static void data_of_another_type_are_not_loaded(void **state)
     SAYS(acquire, FETCH "A 1316 now wait 7 1 900 5000 500", "FOREIGN now data");
     IS("ZRANGE Q 0 -1", "");
     IS("GET K", "-");
+    (void)tell("PEXPIRE V 400"); /* nor where an end is near */
+    wait_in_line("A");
+    SAYS(acquire, FETCH "A 1316 now wait 7 1 900 5000 500", "FOREIGN now data");
+    IS("ZRANGE Q 0 -1", "");
+    IS("GET K", "-");
+    IS("PTTL V", "400");
     (void)tell("DEL V");
     (void)tell("HSET M a b");
     wait_in_line("A");
     SAYS(acquire, FETCH "A 1316 now wait 7 1 900 5000 500", "FOREIGN now absent");
     IS("ZRANGE Q 0 -1", "");
     IS("GET K", "-");
+}
+
+static void data_that_became_another_type_during_the_load_are_left_alone(void **state)
+{
+    static const char *const fills[] = {"A value 800 apple", "A same 800 0,0,9000000000000", "A absent 800 .", "A nothing 0 ."};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        hft_scripts_begin(state);
+        (void)tell("SET K A PX 500");
+        (void)tell("HSET V a b");
+        (void)tell("PEXPIRE V 400");
+        wait_in_line("AB");
+        assert_string_equal(hft_script(strcat(strcpy((char[80]){0}, FETCH), fills[i]), &hfi_script_fill),
+                            "FOREIGN now data | B< G B 71 F+1 K"); /* it will be told */
+        IS("HGET V a", "b");
+        IS("PTTL V", "400");
+        IS("GET M", "-");
+    }
 }
 
 static void a_fill_stores_frees_and_notifies_the_waiters(void **state)
@@ -106,7 +131,7 @@ static void a_value_that_is_still_good_gets_another_end(void **state)
     (void)tell("SET V apple PX 300");
     (void)tell("SET M 1 PX 500");
     wait_in_line("AB");
-    SAYS(fill, FETCH "A same 800 _", "FILLED now | B< F B");
+    SAYS(fill, FETCH "A same 800 5,1790000000290,1790000000300", "FILLED now | B< F B");
     IS("GET V", "apple");
     IS("PTTL V", "800");
     IS("GET M", "-");
@@ -119,7 +144,7 @@ static void one_that_is_not_there_any_more_is_missing_and_the_lease_goes_on(void
     (void)state;
     (void)tell("SET K A PX 500");
     wait_in_line("B");
-    SAYS(fill, FETCH "A same 800 _", "MISSING now");
+    SAYS(fill, FETCH "A same 800 0,0,9000000000000", "MISSING now");
     IS("GET K", "A");
     IS("ZRANGE Q 0 -1", "B");
     SAYS(fill, FETCH "A value 800 apple", "FILLED now | B< F B");
@@ -128,13 +153,30 @@ static void one_that_is_not_there_any_more_is_missing_and_the_lease_goes_on(void
     IS("PTTL V", "800");
 }
 
+static void one_that_has_been_replaced_is_missing_too(void **state)
+{
+    static const char *const others[] = {"A same 800 4,1790000000300,1790000000300", "A same 800 6,1790000000300,1790000000300",
+                                         "A same 800 5,1790000000301,1790000000302", "A same 800 5,1790000000298,1790000000299",
+                                         "A same 800 _"};
+    (void)state;
+    (void)tell("SET K A PX 500");
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        (void)tell("SET V apple PX 300");
+        assert_string_equal(hft_script(strcat(strcpy((char[80]){0}, FETCH), others[i]), &hfi_script_fill), "MISSING now");
+        IS("PTTL V", "300");
+    }
+    (void)tell("SET V apple");
+    SAYS(fill, FETCH "A same 800 5,1790000000000,1790000000300", "MISSING now"); /* it has no end */
+    IS("PTTL V", "-1");
+}
+
 static void a_full_server_lets_a_value_go_on(void **state)
 {
     (void)state;
     (void)tell("SET K A PX 500");
     (void)tell("SET V apple PX 300");
     hft_fill_memory(true);
-    SAYS(fill, FETCH "A same 800 _", "FILLED now");
+    SAYS(fill, FETCH "A same 800 5,1790000000300,1790000000310", "FILLED now");
     IS("PTTL V", "800");
 }
 
@@ -220,10 +262,12 @@ int main(void)
         TEST(that_there_is_none_is_the_answer_where_there_is_no_value),
         TEST(a_missing_value_is_to_be_loaded),
         TEST(data_of_another_type_are_not_loaded),
+        TEST(data_that_became_another_type_during_the_load_are_left_alone),
         TEST(a_fill_stores_frees_and_notifies_the_waiters),
         TEST(a_fill_that_there_is_none_takes_the_old_value_away),
         TEST(a_value_that_is_still_good_gets_another_end),
         TEST(one_that_is_not_there_any_more_is_missing_and_the_lease_goes_on),
+        TEST(one_that_has_been_replaced_is_missing_too),
         TEST(a_full_server_lets_a_value_go_on),
         TEST(a_fill_of_nothing_hands_the_load_on),
         TEST(a_value_that_cannot_be_stored_hands_the_load_on),

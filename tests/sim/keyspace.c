@@ -191,6 +191,15 @@ static bool get(struct sim_keyspace *keys, const struct sim_words *words, struct
     return true;
 }
 
+static bool string_length(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    struct sim_key *key;
+    if (!sim_key_typed(keys, words->text[1], STRING, reply, &key))
+        return false;
+    sim_say_number(reply, key == NULL ? 0 : (int64_t)key->size);
+    return true;
+}
+
 static bool del(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
     int count = 0;
@@ -365,7 +374,7 @@ static const struct command *command_of(const struct sim_words *words)
         {"HSET", 4, GROWS, sim_hset},       {"HGET", 3, READS, sim_hget},         {"ZRANK", 3, READS, sim_zrank},
         {"ZSCORE", 3, READS, sim_zscore},   {"PERSIST", 2, SHRINKS, persist},
         {"EXISTS", 2, READS, exists},   {"PUBSUB", 3, READS, pubsub},     {"ZCARD", 2, READS, sim_zcard},
-        {"PEXPIRETIME", 2, READS, pexpiretime},
+        {"PEXPIRETIME", 2, READS, pexpiretime},                           {"STRLEN", 2, READS, string_length},
         {"ZREMRANGEBYSCORE", 4, SHRINKS, sim_zremrangebyscore},
         {"SETNX", 3, GROWS, setnx},     {"GETSET", 3, GROWS, getset},     {"INCR", 2, GROWS, incr},
         {"DECR", 2, GROWS, decr},       {"HKEYS", 2, READS, sim_hkeys},   {"HLEN", 2, READS, sim_hlen},
