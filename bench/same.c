@@ -16,7 +16,7 @@ struct scene {
     const struct bench_server *server;
     hf_client *client;
     redisContext *plain;
-    char *bytes, line[2000];
+    char *bytes, line[2000], old[48];
     size_t size;
     const char *words[WORDS];
     double other_us; /* of this round: a GET, or a SET */
@@ -104,6 +104,8 @@ static void copy_fill(struct scene *scene)
         *end = 0;
         at = end + (end[1] == ' ' ? 2 : 1);
     }
+    (void)snprintf(scene->old, sizeof scene->old, "%zu,0,9000000000000", scene->size); /* whenever it ends */
+    scene->words[DATA] = scene->old;
 }
 
 /* kind NULL: the SETs alone. */
