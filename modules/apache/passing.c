@@ -22,11 +22,12 @@ static uint64_t mixed(uint64_t hash, const char *text)
     return hash;
 }
 
-/* Of host, port and path, without making its key: this is all that such a page costs. */
-static uint64_t hash_of(const request_rec *r)
+/* Of host, port, path and what it was mapped to, without making its key: this is all that such a page costs. */
+static uint64_t hash_of(request_rec *r)
 {
     uint64_t hash = mixed(seed ^ 0xcbf29ce484222325 ^ r->connection->local_addr->port, r->hostname);
-    hash = mixed(hash * 0x100000001b3, r->unparsed_uri);
+    hash = mixed(hash * 0x100000001b3, hfm_rules_first(r)->unparsed_uri);
+    hash = mixed(hash * 0x100000001b3, r->filename != NULL ? r->filename : r->uri);
     hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15;
     return hash ^ hash >> 29;
 }
@@ -37,14 +38,14 @@ static uint32_t now_s(void)
 }
 
 /* Rounded down: never longer than the server's own mark. */
-void hfm_passing_note(const request_rec *r, int64_t for_ms)
+void hfm_passing_note(request_rec *r, int64_t for_ms)
 {
     uint64_t hash = hash_of(r);
     if (for_ms >= 1000)
         atomic_store(&slots[hash % SLOTS], (hash & 0xffffffff00000000) | (uint32_t)(now_s() + for_ms / 1000));
 }
 
-bool hfm_passing_is(const request_rec *r)
+bool hfm_passing_is(request_rec *r)
 {
     if (r->hostname == NULL)
         return false;
