@@ -338,24 +338,32 @@ class Files(unittest.TestCase):
                 self.assertEqual([(a.status, a.body) for a in got], [(200, body)] * 4, path)
                 self.assertEqual([a.source for a in got], ["LOADED"] + ["CACHED"] * 3, path)
             self.assertEqual([stand.get("/cgi/cookie").body for _ in range(3)], ["1", "2", "3"])
-            self.assertEqual([stand.get("/cgi/moved", client=c).status for c in ("127.0.0.9", "0.0.0.0")], [200, 403])
-            for path in ("/files/inner", "/files/by-client"):
-                got = [stand.get(path, n, client=c) for c in ("127.0.0.9", "0.0.0.0") for n in (0, 1)]
-                self.assertEqual([a.body for a in got[:2]], ["inside"] * 2, path)
-                self.assertEqual([a.source for a in got[:2]], ["LOADED", "CACHED"], path)
-                self.assertEqual({(a.status, a.body == "file a") for a in got[2:]}, {(403, False) if "inner" in path else (200, True)})
             missing = [stand.get("/files/none", n) for n in (0, 1)]
             self.assertEqual([(a.status, a.body) for a in missing], [(404, "sorry")] * 2)
             self.assertIsNone(stand.value("/files/none"))
             self.assertEqual(stand.get("/files/a.txt", headers={"Range": "bytes=5-"}).body, "a")
 
+            self.redirects(stand)
+
+    def redirects(self, stand):
+        """What is rewritten, or found otherwise, by the client's address; and what not all have access to."""
+        clients = [(client, n) for client in ("127.0.0.9", "0.0.0.0") for n in (0, 1)]
+        for path in ("/files/by-client", "/files/typed", "/cgi/asked"):
+            got = [stand.get(path, n, client=client) for client, n in clients]
+            self.assertEqual([a.source for a in got], ["LOADED", "CACHED"] * 2, path)
+        got = [stand.get("/files/inner", n, client=client) for client, n in clients]
+        self.assertEqual([(a.status, a.source) for a in got[:2]], [(200, "LOADED"), (200, "CACHED")])
+        self.assertEqual([a.status for a in got[2:]], [403] * 2)
+        self.assertEqual([stand.get("/cgi/moved", n, client=client).status for client, n in clients], [200, 200, 403, 403])
+        self.assertEqual(stand.value("/cgi/moved"), "pass")
+
     @staticmethod
     def fill(folder):
         files, scripts = folder / "files", folder / "cgi"
         scripts.mkdir(), files.mkdir()
-        for name, text in (("a.txt", "file a"), ("index.html", "index"), ("sorry.html", "sorry"), ("in.txt", "inside")):
+        for name, text in (("a.txt", "file a"), ("index.html", "index"), ("sorry.html", "sorry"), ("in.txt", "inside"), ("typed", "")):
             (files / name).write_text(text)
-        for name, head in (("once", ""), ("cookie", "Set-Cookie: a=b\\n"), ("moved", "Location: /files/in.txt\\n")):
+        for name, head in (("once", ""), ("asked", ""), ("cookie", "Set-Cookie: a=b\\n"), ("moved", "Location: /files/in.txt\\n")):
             count = folder / f"{name}-count"
             count.touch()
             count.chmod(0o666)
@@ -371,6 +379,8 @@ class Files(unittest.TestCase):
             '<Location "/files/in.txt">\nRequire ip 127.0.0.9\n</Location>',
             f"<Directory {scripts}>\nRequire all granted\nOptions +ExecCGI\n</Directory>",
             "DirectoryIndex index.html",
+            f"RewriteEngine on\n{INSIDE}\nRewriteRule ^/cgi/asked$ /cgi/asked?inside [PT]",
+            "<Location /files/typed>\n<If \"%{REMOTE_ADDR} == '127.0.0.9'\">\nForceType text/inside\n</If>\n</Location>",
         ]
 
 

@@ -154,10 +154,10 @@ class Stand:
         return self.asking.ask(*(f"'{w}'" if " " in w and w[0] != '"' else w for w in words))
 
     def key(self, path):
-        """Of a proxied page, or of a file in our folder."""
+        """Of a proxied page, or of a file or script in our folder."""
         to, by = f"proxy:http://127.0.0.1:{self.origin.server_port}", "proxy-server"
-        if path.startswith("/files"):
-            to, by = self.folder, ""
+        if not path.startswith("/page"):
+            to, by = self.folder, "cgi-script" if path.startswith("/cgi") else ""
         return f"http://{SITE}:{self.port}{path} to={to}{path} by={by}"
 
     def value(self, path):
