@@ -116,7 +116,7 @@ static apr_bucket_brigade *brigade_of(struct hfm_load *load, apr_bucket_brigade 
 static void tell_of_pass(struct hfm_load *load, const apr_bucket_brigade *rest)
 {
     struct redisReply *reply = NULL;
-    hfm_passing_note(load->r, HFM_PASS_MS);
+    hfm_passing_note(load->key, HFM_PASS_MS);
     if (load->is_local || (!APR_BRIGADE_EMPTY(rest) && APR_BUCKET_IS_EOS(APR_BRIGADE_LAST(rest))))
         return;
     int64_t ms = HFM_PASS_MS + hfm_stale_ms(load->settings);
@@ -174,7 +174,7 @@ static enum hfm_verdict judge(struct hfm_load *load, int status)
     if (load->last != load->r && verdict == HFM_KEEP)
         verdict = HFM_PASS;
     if (is_same && verdict == HFM_PASS) {
-        hfm_passing_note(load->r, HFM_PASS_MS);
+        hfm_passing_note(load->key, HFM_PASS_MS);
         load->ttl_ms = 1;
     }
     return is_same ? HFM_SAME : verdict;
@@ -253,7 +253,7 @@ static bool is_whole(struct hfm_load *load)
 
 static hf_status say_pass(struct hfm_load *load, hf_loading *loading)
 {
-    hfm_passing_note(load->r, HFM_PASS_MS);
+    hfm_passing_note(load->key, HFM_PASS_MS);
     hf_loading_set_ttl(loading, HFM_PASS_MS);
     return hf_loading_set(loading, hfm_pass, strlen(hfm_pass));
 }

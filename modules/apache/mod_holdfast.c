@@ -123,7 +123,7 @@ static hf_status fetch(struct hfm_load *load, hf_value **value)
                                                .jitter = hfm_jitter(s));
     do
         status = hf_fetch(load->client, load->key, options, value, &error);
-    while (status == HF_TIMEOUT && !load->ran && !hfm_passing_is(load->r) && apr_time_now() < end);
+    while (status == HF_TIMEOUT && !load->ran && !hfm_passing_is(load->key) && apr_time_now() < end);
     if (status != HF_OK)
         complain(load->r, status, &error);
     return status;
@@ -152,7 +152,7 @@ static int answer_found(struct hfm_load *load, hf_value *value)
     if (value->absent)
         rc = HTTP_NOT_FOUND;
     else if (hfm_page_is_pass(value))
-        hfm_passing_note(load->r, value->fresh_ms < HFM_PASS_MS ? value->fresh_ms : HFM_PASS_MS);
+        hfm_passing_note(load->key, value->fresh_ms < HFM_PASS_MS ? value->fresh_ms : HFM_PASS_MS);
     else if (!hfm_page_is_over(load->r, load->settings, value))
         rc = hfm_page_send(load->r, load->settings, value, note(load->r, load, value));
     if (rc == DECLINED || value->absent)
@@ -164,7 +164,7 @@ static int answer(request_rec *r, hf_client *mine, const struct hfm_settings *se
 {
     hf_value *value = NULL;
     const char *key = hfm_rules_ask(r) ? hfm_rules_key(r) : NULL;
-    if (key == NULL)
+    if (key == NULL || hfm_passing_is(key))
         return DECLINED;
     struct hfm_load *load = apr_pcalloc(r->pool, sizeof *load);
     apr_table_setn(r->notes, "holdfast-key", key); /* for log lines: %{holdfast-key}n */
@@ -249,7 +249,7 @@ static int handle(request_rec *r)
     hf_client *mine = atomic_load(&client);
     if (mine != NULL && here->status_path != NULL && strcmp(r->uri, here->status_path) == 0)
         rc = say_status(r, mine);
-    else if (mine != NULL && settings != NULL && !hfm_passing_is(r))
+    else if (mine != NULL && settings != NULL)
         rc = answer(r, mine, settings);
     atomic_fetch_sub(&users, 1);
     return rc;

@@ -71,8 +71,8 @@ const char *hfm_rules_header(request_rec *r, const char *name);
 /* ---- passing.c: which pages are left alone ---- */
 
 void hfm_passing_begin(void);
-void hfm_passing_note(request_rec *r, int64_t for_ms);
-bool hfm_passing_is(request_rec *r);
+void hfm_passing_note(const char *key, int64_t for_ms);
+bool hfm_passing_is(const char *key);
 
 /* ---- page.c: an answer as bytes, and back ---- */
 

@@ -89,10 +89,18 @@ static bool has_varied(request_rec *r)
     return r != NULL;
 }
 
+/* Apache forgets it in a redirect. */
+static bool has_user(const request_rec *r)
+{
+    while (r != NULL && r->user == NULL)
+        r = r->prev;
+    return r != NULL;
+}
+
 bool hfm_rules_ask(request_rec *r)
 {
     return r->method_number == M_GET && !r->assbackwards && r->hostname != NULL && hfm_rules_first(r)->unparsed_uri[0] == '/' &&
-           r->proxyreq != PROXYREQ_PROXY && r->user == NULL && !has_body(r) &&
+           r->proxyreq != PROXYREQ_PROXY && !has_user(r) && !has_body(r) &&
            apr_table_get(r->headers_in, "Authorization") == NULL && apr_table_get(r->headers_in, "Upgrade") == NULL &&
            !has_others_name(r) && !has_varied(r);
 }
@@ -207,7 +215,7 @@ enum hfm_verdict hfm_rules_judge(request_rec *r, int status, const struct hfm_se
     if (status >= 500)
         return HFM_FAILED;
     if ((status != HTTP_OK && status != HTTP_MOVED_PERMANENTLY && status != HTTP_NOT_FOUND) || r->no_cache ||
-        r->user != NULL || hfm_rules_header(r, "Set-Cookie") != NULL || hfm_rules_header(r, "Set-Cookie2") != NULL ||
+        has_user(r) || hfm_rules_header(r, "Set-Cookie") != NULL || hfm_rules_header(r, "Set-Cookie2") != NULL ||
         hfm_rules_header(r, "Content-Range") != NULL || varies(r) || is_too_long(r, settings))
         return HFM_PASS;
     int64_t said = seconds_said(r);
