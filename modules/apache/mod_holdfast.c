@@ -3,6 +3,7 @@
  * mod_holdfast.c - pages of Apache, loaded once for the whole fleet.
  *
  *   handler ----not ours: another method, a body, Authorization, ... --> DECLINED: as without the module
+ *      |--------mod_rewrite's redirect within the server --------------> DECLINED: the new request comes here too
  *      |--------a page that is left alone for now ---------------------> DECLINED
  *      `- hf_fetch -- a page --------------------> it is sent, and nothing of Apache's runs but access control
  *             |----- "pass", an error -----------> DECLINED
