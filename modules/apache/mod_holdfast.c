@@ -135,7 +135,7 @@ static int answer_loaded(struct hfm_load *load, hf_value *value)
 {
     int rc = DECLINED;
     bool is_better = value != NULL && !load->sent && !value->absent && !hfm_page_is_over(load->r, load->settings, value) &&
-                  (load->verdict == HFM_SAME || (load->verdict == HFM_FAILED && value->source == HF_STALE));
+                     (load->verdict == HFM_SAME || (load->verdict == HFM_FAILED && value->source == HF_STALE));
     const char *how = note(load->last, load, value);
     if (is_better) {
         apr_table_clear(load->last->headers_out);

@@ -35,7 +35,8 @@ def module_of(arguments):
 
 @dataclass
 class Page:
-    """What the origin says. `gate`: it says nothing before that is set. {n} in texts is the number of the load, {host} the Host that it is told."""
+    """What the origin says. `gate`: it says nothing before that is set. In texts {n} is the number of the load, {host} the Host
+    that it is told."""
 
     status: int = 200
     headers: dict = field(default_factory=dict)
