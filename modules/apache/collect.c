@@ -5,7 +5,8 @@
  * goes on to the client as it comes.
  *
  * No subrequest: the handler runs once whether its answer is kept or not, with this request's access control, environment,
- * log line and error documents. A handler may redirect within the server; the filter is then set upon the new request.
+ * log line and error documents. A handler may redirect within the server; the filter is then set upon the new request. Its
+ * answer is not kept: who may have it has been asked of that request, and would not be for a hit.
  */
 #include "modules/apache/mod_holdfast.h"
 
@@ -110,15 +111,16 @@ static apr_bucket_brigade *brigade_of(struct hfm_load *load, apr_bucket_brigade 
     return rest;
 }
 
-/* The whole fleet is told at once where the answer will take its time: others may be waiting for it. */
+/* The whole fleet is told at once where the answer will take its time: others may be waiting for it. Nothing is told in the
+ * place of a page: that may be newer than this load, whose lease may be over; and who sees an old one does not wait. */
 static void tell_of_pass(struct hfm_load *load, const apr_bucket_brigade *rest)
 {
     struct redisReply *reply = NULL;
-    hfm_passing_note(load->r, HFM_PASS_MS);
+    hfm_passing_note(load->key, HFM_PASS_MS);
     if (load->is_local || (!APR_BRIGADE_EMPTY(rest) && APR_BUCKET_IS_EOS(APR_BRIGADE_LAST(rest))))
         return;
     int64_t ms = HFM_PASS_MS + hfm_stale_ms(load->settings);
-    if (hf_command(load->client, &reply, NULL, "SET %s %s PX %lld", load->key, hfm_pass, (long long)ms) == HF_OK)
+    if (hf_command(load->client, &reply, NULL, "SET %s %s NX PX %lld", load->key, hfm_pass, (long long)ms) == HF_OK)
         freeReplyObject(reply);
 }
 
@@ -169,8 +171,10 @@ static enum hfm_verdict judge(struct hfm_load *load, int status)
         if (hfm_rules_header(load->last, lasting[i]) == NULL && apr_table_get(load->old, lasting[i]) != NULL)
             apr_table_setn(load->last->headers_out, lasting[i], apr_table_get(load->old, lasting[i]));
     enum hfm_verdict verdict = hfm_rules_judge(load->last, is_same ? HTTP_OK : status, load->settings, &load->ttl_ms);
+    if (load->last != load->r && verdict == HFM_KEEP)
+        verdict = HFM_PASS;
     if (is_same && verdict == HFM_PASS) {
-        hfm_passing_note(load->r, HFM_PASS_MS);
+        hfm_passing_note(load->key, HFM_PASS_MS);
         load->ttl_ms = 1;
     }
     return is_same ? HFM_SAME : verdict;
@@ -249,7 +253,7 @@ static bool is_whole(struct hfm_load *load)
 
 static hf_status say_pass(struct hfm_load *load, hf_loading *loading)
 {
-    hfm_passing_note(load->r, HFM_PASS_MS);
+    hfm_passing_note(load->key, HFM_PASS_MS);
     hf_loading_set_ttl(loading, HFM_PASS_MS);
     return hf_loading_set(loading, hfm_pass, strlen(hfm_pass));
 }
@@ -301,7 +305,7 @@ hf_status hfm_collect_load(hf_loading *loading, void *arg)
     run(load, loading);
     if (!load->sent && !load->complete && load->rc != OK) {
         load->verdict = judge_refusal(load);
-        if (load->verdict == HFM_KEEP)
+        if (load->verdict == HFM_KEEP && load->last == load->r)
             return hf_loading_absent(loading);
     }
     if (load->verdict == HFM_SAME && !load->sent)

@@ -3,6 +3,7 @@
  * mod_holdfast.c - pages of Apache, loaded once for the whole fleet.
  *
  *   handler ----not ours: another method, a body, Authorization, ... --> DECLINED: as without the module
+ *      |--------mod_rewrite's redirect within the server --------------> DECLINED: the new request comes here too
  *      |--------a page that is left alone for now ---------------------> DECLINED
  *      `- hf_fetch -- a page --------------------> it is sent, and nothing of Apache's runs but access control
  *             |----- "pass", an error -----------> DECLINED
@@ -123,7 +124,7 @@ static hf_status fetch(struct hfm_load *load, hf_value **value)
                                                .jitter = hfm_jitter(s));
     do
         status = hf_fetch(load->client, load->key, options, value, &error);
-    while (status == HF_TIMEOUT && !load->ran && !hfm_passing_is(load->r) && apr_time_now() < end);
+    while (status == HF_TIMEOUT && !load->ran && !hfm_passing_is(load->key) && apr_time_now() < end);
     if (status != HF_OK)
         complain(load->r, status, &error);
     return status;
@@ -133,8 +134,8 @@ static hf_status fetch(struct hfm_load *load, hf_value **value)
 static int answer_loaded(struct hfm_load *load, hf_value *value)
 {
     int rc = DECLINED;
-    bool is_better = value != NULL && !load->sent && !value->absent &&
-                  (load->verdict == HFM_SAME || (load->verdict == HFM_FAILED && value->source == HF_STALE));
+    bool is_better = value != NULL && !load->sent && !value->absent && !hfm_page_is_over(load->r, load->settings, value) &&
+                     (load->verdict == HFM_SAME || (load->verdict == HFM_FAILED && value->source == HF_STALE));
     const char *how = note(load->last, load, value);
     if (is_better) {
         apr_table_clear(load->last->headers_out);
@@ -152,8 +153,8 @@ static int answer_found(struct hfm_load *load, hf_value *value)
     if (value->absent)
         rc = HTTP_NOT_FOUND;
     else if (hfm_page_is_pass(value))
-        hfm_passing_note(load->r, value->fresh_ms < HFM_PASS_MS ? value->fresh_ms : HFM_PASS_MS);
-    else
+        hfm_passing_note(load->key, value->fresh_ms < HFM_PASS_MS ? value->fresh_ms : HFM_PASS_MS);
+    else if (!hfm_page_is_over(load->r, load->settings, value))
         rc = hfm_page_send(load->r, load->settings, value, note(load->r, load, value));
     if (rc == DECLINED || value->absent)
         hf_value_free(value);
@@ -164,9 +165,10 @@ static int answer(request_rec *r, hf_client *mine, const struct hfm_settings *se
 {
     hf_value *value = NULL;
     const char *key = hfm_rules_ask(r) ? hfm_rules_key(r) : NULL;
-    if (key == NULL)
+    if (key == NULL || hfm_passing_is(key))
         return DECLINED;
     struct hfm_load *load = apr_pcalloc(r->pool, sizeof *load);
+    apr_table_setn(r->notes, "holdfast-key", key); /* for log lines: %{holdfast-key}n */
     *load = (struct hfm_load){.r = r, .last = r, .client = mine, .settings = settings, .key = key, .rc = DECLINED};
     ap_set_module_config(r->request_config, &holdfast_module, load);
     hf_status status = fetch(load, &value);
@@ -193,33 +195,62 @@ static int say_status(request_rec *r, hf_client *mine)
     return status == HF_OK ? OK : HTTP_INTERNAL_SERVER_ERROR;
 }
 
-/* The handler of a load may redirect within the server: what is loaded is then the new request's answer. */
-static void join(request_rec *r)
+static struct hfm_load *load_of(const request_rec *r)
 {
-    request_rec *first = r;
-    while (first->prev != NULL)
-        first = first->prev;
-    struct hfm_load *load = ap_get_module_config(first->request_config, &holdfast_module);
-    if (load != NULL && first != r)
+    return ap_get_module_config(r->request_config, &holdfast_module);
+}
+
+/* The handler of a load may redirect within the server: what is loaded is then the new request's answer. */
+static bool is_of_load(request_rec *r)
+{
+    struct hfm_load *load = load_of(r);
+    bool is_redirected = load == NULL;
+    for (const request_rec *before = r->prev; load == NULL && before != NULL; before = before->prev)
+        load = load_of(before);
+    if (load != NULL && is_redirected)
         hfm_collect_join(load, r);
+    return load != NULL;
+}
+
+/* mod_rewrite, in a directory: only the new request is looked up, when its own access control has been asked. */
+static bool will_redirect(const request_rec *r)
+{
+    return r->status == HTTP_OK && r->filename != NULL && strncmp(r->filename, "redirect:", 9) == 0;
+}
+
+/* Is it what came, or what mod_rewrite has made of that, and not an error's document? */
+static bool is_asked_for(const request_rec *r)
+{
+    const request_rec *before = r->prev;
+    while (before != NULL && will_redirect(before))
+        before = before->prev;
+    return before == NULL;
+}
+
+/* HoldfastCache is of the path that came; it may be off where that leads to. */
+static const struct hfm_settings *settings_of(request_rec *r)
+{
+    const request_rec *first = hfm_rules_first(r);
+    const struct hfm_settings *settings = ap_get_module_config(first->per_dir_config, &holdfast_module);
+    const struct hfm_settings *here = ap_get_module_config(r->per_dir_config, &holdfast_module);
+    bool is_off = here->paths != NULL && here->paths->nelts == 0;
+    return !is_off && hfm_settings_want(settings, first->uri) ? settings : NULL;
 }
 
 static int handle(request_rec *r)
 {
-    const struct hfm_settings *settings = ap_get_module_config(r->per_dir_config, &holdfast_module);
     int rc = DECLINED;
-    if (r->main != NULL)
+    if (r->main != NULL || is_of_load(r))
         return DECLINED;
-    if (r->prev != NULL || ap_get_module_config(r->request_config, &holdfast_module) != NULL) {
-        join(r);
-        return DECLINED;
-    }
     apr_table_unset(r->headers_in, HFM_FENCE); /* only a load has one */
+    if (will_redirect(r) || !is_asked_for(r))
+        return DECLINED;
+    const struct hfm_settings *settings = settings_of(r), *here = ap_get_module_config(r->per_dir_config, &holdfast_module);
     atomic_fetch_add(&users, 1);
     hf_client *mine = atomic_load(&client);
-    if (mine != NULL && settings->status_path != NULL && strcmp(r->uri, settings->status_path) == 0)
+    if (mine != NULL && here->status_path != NULL && strcmp(r->uri, here->status_path) == 0)
         rc = say_status(r, mine);
-    else if (mine != NULL && hfm_settings_want(settings, r->uri) && !hfm_passing_is(r))
+    else if (mine != NULL && settings != NULL)
         rc = answer(r, mine, settings);
     atomic_fetch_sub(&users, 1);
     return rc;

@@ -53,6 +53,12 @@ bool hfm_rules_ask(request_rec *r);
 /* The verdict about an answer of this status with the headers that r has now; if it is kept, for how long. */
 enum hfm_verdict hfm_rules_judge(request_rec *r, int status, const struct hfm_settings *settings, int64_t *ttl_ms);
 
+/* Does Cache-Control (NULL: there is none) say that a page is never given out after its time? */
+bool hfm_rules_is_strict(apr_pool_t *pool, const char *control);
+
+/* What came, before Apache redirected it to r. */
+request_rec *hfm_rules_first(request_rec *r);
+
 /* The key of a request; NULL: it has none. */
 const char *hfm_rules_key(request_rec *r);
 
@@ -65,14 +71,17 @@ const char *hfm_rules_header(request_rec *r, const char *name);
 /* ---- passing.c: which pages are left alone ---- */
 
 void hfm_passing_begin(void);
-void hfm_passing_note(const request_rec *r, int64_t for_ms);
-bool hfm_passing_is(const request_rec *r);
+void hfm_passing_note(const char *key, int64_t for_ms);
+bool hfm_passing_is(const char *key);
 
 /* ---- page.c: an answer as bytes, and back ---- */
 
 /* A new block, which free() ends; NULL: no memory. `without`: a header that is not kept, or NULL. */
 char *hfm_page_make(request_rec *r, const char *without, const char *body, size_t body_size, size_t *size);
 bool hfm_page_is_pass(const hf_value *value);
+
+/* An old page that may not be given out any more, because it said so (hfm_rules_is_strict). */
+bool hfm_page_is_over(request_rec *r, const struct hfm_settings *settings, const hf_value *value);
 
 /* The headers of a page's bytes, which end with a NUL; NULL: they are no page. */
 apr_table_t *hfm_page_headers(apr_pool_t *pool, const void *data, size_t size);
@@ -84,7 +93,7 @@ int hfm_page_send(request_rec *r, const struct hfm_settings *settings, hf_value 
 /* ---- collect.c: the loader, which runs the request's own handler and keeps what it says ---- */
 
 struct hfm_load {
-    request_rec *r;    /* that asks; also with `last` for the redirects of its handler */
+    request_rec *r;    /* that asks */
     request_rec *last; /* whose answer is collected: r, or what it was redirected to */
     hf_client *client;
     const struct hfm_settings *settings;

@@ -115,6 +115,16 @@ apr_table_t *hfm_page_headers(apr_pool_t *pool, const void *data, size_t size)
     return read_head(pool, data, size, &status, &body_at);
 }
 
+bool hfm_page_is_over(request_rec *r, const struct hfm_settings *settings, const hf_value *value)
+{
+    apr_time_t since = apr_time_now() - r->request_time; /* its load may have taken long, and failed */
+    int64_t left_ms = value->fresh_ms + hfm_stale_ms(settings) - apr_time_as_msec(since);
+    if (value->source != HF_STALE || value->absent || (value->stored && left_ms > 0))
+        return false;
+    apr_table_t *headers = hfm_page_headers(r->pool, value->data, value->size);
+    return headers != NULL && hfm_rules_is_strict(r->pool, apr_table_getm(r->pool, headers, "Cache-Control"));
+}
+
 static const char *take(apr_table_t *headers, const char *name)
 {
     const char *value = apr_table_get(headers, name);

@@ -6,7 +6,7 @@
 
 #define SLOTS 4096 /* a power of two; the pages of one slot push each other out, which costs a question to the server */
 
-/* Upper half: of the page's hash. Lower half: until when, in seconds since the epoch. */
+/* Upper half: of the hash of the page's key. Lower half: until when, in seconds since the epoch. */
 static _Atomic(uint64_t) slots[SLOTS];
 static uint64_t seed; /* random, so that nobody can make pages that share a hash */
 
@@ -15,18 +15,11 @@ void hfm_passing_begin(void)
     (void)apr_generate_random_bytes((unsigned char *)&seed, sizeof seed);
 }
 
-static uint64_t mixed(uint64_t hash, const char *text)
+static uint64_t hash_of(const char *key)
 {
-    for (; *text != '\0'; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
-    return hash;
-}
-
-/* Of host, port and path, without making its key: this is all that such a page costs. */
-static uint64_t hash_of(const request_rec *r)
-{
-    uint64_t hash = mixed(seed ^ 0xcbf29ce484222325 ^ r->connection->local_addr->port, r->hostname);
-    hash = mixed(hash * 0x100000001b3, r->unparsed_uri);
+    uint64_t hash = seed ^ 0xcbf29ce484222325;
+    for (; *key != '\0'; key++)
+        hash = (hash ^ (unsigned char)*key) * 0x100000001b3;
     hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15;
     return hash ^ hash >> 29;
 }
@@ -37,17 +30,15 @@ static uint32_t now_s(void)
 }
 
 /* Rounded down: never longer than the server's own mark. */
-void hfm_passing_note(const request_rec *r, int64_t for_ms)
+void hfm_passing_note(const char *key, int64_t for_ms)
 {
-    uint64_t hash = hash_of(r);
+    uint64_t hash = hash_of(key);
     if (for_ms >= 1000)
         atomic_store(&slots[hash % SLOTS], (hash & 0xffffffff00000000) | (uint32_t)(now_s() + for_ms / 1000));
 }
 
-bool hfm_passing_is(const request_rec *r)
+bool hfm_passing_is(const char *key)
 {
-    if (r->hostname == NULL)
-        return false;
-    uint64_t hash = hash_of(r), found = atomic_load_explicit(&slots[hash % SLOTS], memory_order_relaxed);
+    uint64_t hash = hash_of(key), found = atomic_load_explicit(&slots[hash % SLOTS], memory_order_relaxed);
     return found >> 32 == hash >> 32 && (uint32_t)found > now_s();
 }

@@ -44,12 +44,65 @@ static bool has_others_name(request_rec *r)
     return is_others;
 }
 
+static bool is_at(const server_rec *server, apr_port_t port, bool bound)
+{
+    for (const server_addr_rec *at = server->addrs; at != NULL; at = at->next)
+        if ((at->host_port == 0 || at->host_port == port) &&
+            (!bound || (strcmp(at->virthost, "*") != 0 && ap_cstr_casecmp(at->virthost, "_default_") != 0)))
+            return true;
+    return false;
+}
+
+/* Another of this machine's addresses may have another site of the same name, or nobody's name may get another site there. */
+static bool depends_on_address(request_rec *r)
+{
+    apr_port_t port = r->connection->local_addr->port;
+    bool is_bound = false, is_others = false;
+    for (const server_rec *s = ap_server_conf; s != NULL; s = s->next) {
+        is_bound = is_bound || (s->is_virtual && is_at(s, port, true));
+        is_others = is_others || (s != r->server && (!s->is_virtual || is_at(s, port, false)) && goes_by(s, r->hostname));
+    }
+    return is_bound && (is_others || !goes_by(r->server, r->hostname));
+}
+
+request_rec *hfm_rules_first(request_rec *r)
+{
+    while (r->prev != NULL)
+        r = r->prev;
+    return r;
+}
+
+static bool varies(request_rec *r)
+{
+    const char *vary = hfm_rules_header(r, "Vary"), *item;
+    while (vary != NULL && (item = ap_get_list_item(r->pool, &vary)) != NULL)
+        if (strcmp(item, "accept-encoding") != 0)
+            return true;
+    return false;
+}
+
+/* Before anybody has answered: what the request has been mapped to depends on the client (mod_rewrite says so). */
+static bool has_varied(request_rec *r)
+{
+    while (r != NULL && !varies(r))
+        r = r->prev;
+    return r != NULL;
+}
+
+/* Apache forgets it in a redirect. */
+static bool has_user(const request_rec *r)
+{
+    while (r != NULL && r->user == NULL)
+        r = r->prev;
+    return r != NULL;
+}
+
 bool hfm_rules_ask(request_rec *r)
 {
-    return r->method_number == M_GET && !r->assbackwards && r->hostname != NULL && r->unparsed_uri[0] == '/' &&
-           r->proxyreq != PROXYREQ_PROXY && r->user == NULL && !has_body(r) &&
+    return r->method_number == M_GET && !r->assbackwards && r->hostname != NULL && hfm_rules_first(r)->unparsed_uri[0] == '/' &&
+           r->proxyreq != PROXYREQ_PROXY && !has_user(r) && !has_body(r) &&
            apr_table_get(r->headers_in, "Authorization") == NULL && apr_table_get(r->headers_in, "Upgrade") == NULL &&
-           !has_others_name(r);
+           !has_others_name(r) && !has_varied(r);
 }
 
 bool hfm_rules_gzip(request_rec *r)
@@ -63,12 +116,35 @@ bool hfm_rules_gzip(request_rec *r)
     return false;
 }
 
-/* The port is the one that was connected to, not what the client says it is. The path is as it came, escapes and all:
- * what an origin makes of another spelling may be another page. It has no blanks. */
+/* Another part of the key; without blanks, so that no two lists of parts look alike. */
+static const char *and_part(request_rec *r, const char *key, const char *name, const char *text)
+{
+    return apr_pstrcat(r->pool, key, " ", name, "=", text != NULL ? ap_os_escape_path(r->pool, text, 1) : "", NULL);
+}
+
+static bool is_alike(const char *one, const char *other)
+{
+    return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
+}
+
+/* First what came: the port is the one that was connected to; the path has its escapes and all: what an origin makes of
+ * another spelling may be another page. An origin may be told the whole Host, and say it again in its links. Then what Apache
+ * has made of it, for whatever reasons: mod_rewrite's may be the client's address. */
 const char *hfm_rules_key(request_rec *r)
 {
+    const char *host = apr_table_get(r->headers_in, "Host");
     const char *key = apr_psprintf(r->pool, "%s://%s:%d%s%s", ap_http_scheme(r), r->hostname, r->connection->local_addr->port,
-                                   r->unparsed_uri, hfm_rules_gzip(r) ? " gzip" : "");
+                                   hfm_rules_first(r)->unparsed_uri, hfm_rules_gzip(r) ? " gzip" : "");
+    if (!is_alike(host, r->hostname))
+        key = and_part(r, key, "host", host);
+    if (depends_on_address(r))
+        key = and_part(r, key, "ip", r->connection->local_ip);
+    if (r->prev != NULL || !is_alike(r->uri, r->parsed_uri.path) || !is_alike(r->args, r->parsed_uri.query))
+        key = and_part(r, and_part(r, key, "uri", r->uri), "args", r->args);
+    key = and_part(r, key, "to", r->filename);
+    if (r->path_info != NULL && r->path_info[0] != '\0')
+        key = and_part(r, key, "info", r->path_info);
+    key = and_part(r, key, "by", r->handler);
     return strlen(key) <= HF_KEY_MAX ? key : NULL;
 }
 
@@ -94,6 +170,17 @@ static int64_t seconds(const char *text)
     return number > 0 ? number : 0;
 }
 
+/* s-maxage says proxy-revalidate too (RFC 9111). */
+bool hfm_rules_is_strict(apr_pool_t *pool, const char *control)
+{
+    const char *item, *argument;
+    while (control != NULL && (item = ap_get_list_item(pool, &control)) != NULL)
+        if (is_directive(item, "must-revalidate", &argument) || is_directive(item, "proxy-revalidate", &argument) ||
+            is_directive(item, "s-maxage", &argument))
+            return true;
+    return false;
+}
+
 /* Cache-Control and Expires: seconds, -1: they say nothing; 0: not at all. */
 static int64_t seconds_said(request_rec *r)
 {
@@ -117,15 +204,6 @@ static int64_t seconds_said(request_rec *r)
     return end > now ? apr_time_sec(end - now) : 0;
 }
 
-static bool varies(request_rec *r)
-{
-    const char *vary = hfm_rules_header(r, "Vary"), *item;
-    while (vary != NULL && (item = ap_get_list_item(r->pool, &vary)) != NULL)
-        if (strcmp(item, "accept-encoding") != 0)
-            return true;
-    return false;
-}
-
 static bool is_too_long(request_rec *r, const struct hfm_settings *settings)
 {
     const char *length = apr_table_get(r->headers_out, "Content-Length");
@@ -137,7 +215,7 @@ enum hfm_verdict hfm_rules_judge(request_rec *r, int status, const struct hfm_se
     if (status >= 500)
         return HFM_FAILED;
     if ((status != HTTP_OK && status != HTTP_MOVED_PERMANENTLY && status != HTTP_NOT_FOUND) || r->no_cache ||
-        r->user != NULL || hfm_rules_header(r, "Set-Cookie") != NULL || hfm_rules_header(r, "Set-Cookie2") != NULL ||
+        has_user(r) || hfm_rules_header(r, "Set-Cookie") != NULL || hfm_rules_header(r, "Set-Cookie2") != NULL ||
         hfm_rules_header(r, "Content-Range") != NULL || varies(r) || is_too_long(r, settings))
         return HFM_PASS;
     int64_t said = seconds_said(r);
@@ -146,6 +224,10 @@ enum hfm_verdict hfm_rules_judge(request_rec *r, int status, const struct hfm_se
     if (said >= 0 && left <= 0)
         return HFM_PASS;
     *ttl_ms = said < 0 ? hfm_ttl_ms(settings) : (left < LONGEST_S ? left : LONGEST_S) * 1000;
+    if (hfm_rules_is_strict(r->pool, hfm_rules_header(r, "Cache-Control"))) /* it is old while it may still be given out */
+        *ttl_ms -= hfm_stale_ms(settings);
+    if (*ttl_ms <= 0)
+        return HFM_PASS;
     if (status == HTTP_NOT_FOUND && *ttl_ms > hfm_negative_ttl_ms(settings))
         *ttl_ms = hfm_negative_ttl_ms(settings);
     return HFM_KEEP;

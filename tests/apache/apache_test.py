@@ -28,11 +28,15 @@ NEVER_KEPT = {
     "forbidden": Page(status=403),
     "gone": Page(status=410),
     "long": Page(body="x" * 70000 + "{n}"),
+    "strict": Page(headers={"Cache-Control": "max-age=60, must-revalidate"}),
+    "s-maxage": Page(headers={"Cache-Control": "s-maxage=300"}),
 }
 KEPT = {
     "plain": (Page(), 60),
     "max-age": (Page(headers={"Cache-Control": "public, max-age=7"}), 7),
-    "s-maxage": (Page(headers={"Cache-Control": "max-age=7, s-maxage=9"}), 9),
+    "s-maxage": (Page(headers={"Cache-Control": "max-age=7, s-maxage=309"}), 9),
+    "strict": (Page(headers={"Cache-Control": "max-age=307, must-revalidate"}), 7),
+    "strict-proxy": (Page(headers={"Cache-Control": "max-age=308, proxy-revalidate"}), 8),
     "aged": (Page(headers={"Cache-Control": "max-age=20", "Age": "5"}), 15),
     "vary": (Page(headers={"Vary": "Accept-Encoding"}), 60),
     "moved": (Page(status=301, headers={"Location": "/elsewhere"}), 60),
@@ -43,21 +47,39 @@ STALE_S = 300
 LINES = [
     f"HoldfastStale {STALE_S}",
     "HoldfastMaxSize 64K",
-    '<Location "/page/locked">\nRequire expr "%{HTTP:X-Pass} == \'yes\'"\n</Location>',
+    '<Location "/page/locked">\nRequire ip 127.0.0.9\n</Location>',
+    '<Location "/page/links">\nProxyPreserveHost On\n</Location>',
     '<Location "/page/off">\nHoldfastCache off\n</Location>',
     '<Location "/page/brief">\nHoldfastTTL 1500ms\nHoldfastStale 0\n</Location>',
     '<Location "/page/said">\nHeader set Cache-Control private\n</Location>',
     '<Location "/page/timed">\nHeader always set Cache-Control max-age=33\n</Location>',
     '<Location "/page/packed">\nSetOutputFilter DEFLATE\n</Location>',
     "RewriteEngine on",
+    '<Location "/page/internal">\nRequire ip 127.0.0.9\n</Location>',
 ]
+ALIASES = (("127.0.0.1", "one.example"), ("127.0.0.2", "other.example"))
+INSIDE = "RewriteCond %{REMOTE_ADDR} =127.0.0.9"
+
+
+def configure(stand):
+    return [
+        *LINES,
+        INSIDE,
+        "RewriteRule ^/page/item$ /page/internal [PT]",
+        INSIDE,
+        "RewriteRule ^/page/query$ /page/query?inside [PT]",
+        INSIDE,
+        f"RewriteRule ^/page/origin$ http://127.0.0.1:{stand.origin.server_port}/page/internal [P]",
+        "RewriteCond %{HTTP_USER_AGENT} Mobile",
+        "RewriteRule ^/page/two$ /page/two-mobile [PT]",
+    ]
 
 
 class Pages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         modules = ("headers", "deflate", "filter", "rewrite", "dir", "alias", "cgid", "authz_host")
-        cls.stand = Stand(MODULE, LINES, modules)
+        cls.stand = Stand(MODULE, lambda _: configure(cls.stand), modules)
         cls.stand.__enter__()
         cls.addClassCleanup(cls.stand.__exit__)
 
@@ -157,6 +179,22 @@ class Pages(unittest.TestCase):
         tail.set()
         self.assertEqual(len({stand.finish(c).body for c in crowd}), 12)
 
+    def test_a_late_stream_does_not_take_the_place_of_a_newer_page(self):
+        stand, gate, tail = self.stand, threading.Event(), threading.Event()
+        path = self.page("late", Page(headers={"Set-Cookie": "a=b"}, body="ab{n}", gate=gate, tail_gate=tail))
+        stream = stand.send(path)
+        stand.await_loads(path, 1)
+        self.assertEqual(stand.ask_redis("DEL", f"hf:fetch:{{{stand.key(path)}}}"), "1")  # its lease
+        self.page("late", Page())
+        self.assertEqual(stand.get(path, server=1).source, "LOADED")
+        gate.set()
+        response = stream.getresponse()
+        self.assertEqual(response.read(1), b"a")
+        self.assertIn("page 2", stand.value(path))
+        tail.set()
+        response.read()
+        self.assertEqual(stand.get(path, server=1).body, "page 2")
+
     def test_conditional_requests(self):
         stand = self.stand
         modified = "Wed, 01 Jan 2025 00:00:00 GMT"
@@ -195,7 +233,28 @@ class Pages(unittest.TestCase):
         for path in ("/page/q?a=1", "/page/q?a=2", "/page/q", "/page/%71"):
             self.assertEqual([stand.get(path, server).source for server in (0, 1)], ["LOADED", "CACHED"], path)
         self.assertEqual(stand.get("/page/q", headers={"Host": "other.example"}).source, "LOADED")
-        self.assertEqual(stand.get("/page/q", headers={"Host": f"{SITE.upper()}.:81"}).source, "CACHED")
+
+    def test_what_a_client_says_beside_the_name_is_in_nobody_elses_page(self):
+        """The origin is told the whole Host."""
+        stand, path = self.stand, self.page("links", Page(headers={"Link": "http://{host}/"}))
+        for host in (f"{SITE}:6666", f"{SITE}:{stand.port}", f"{SITE}.", SITE.upper(), SITE):
+            got = [stand.get(path, n, headers={"Host": host}) for n in (0, 1)]
+            self.assertEqual([(a.source, a.headers["link"]) for a in got], [(s, f"http://{host}/") for s in ("LOADED", "CACHED")])
+
+    def test_what_mod_rewrite_makes_of_it_is_a_page_of_its_own(self):
+        """Its reasons may be the client's address, its target another page, query, origin, or file."""
+        stand, insider = self.stand, {"client": "127.0.0.9"}
+        self.assertEqual(stand.get("/page/internal").status, 403)
+        for path in ("/page/item", "/page/query", "/page/origin"):
+            got = [stand.get(path, n, **who).source for who in (insider, {}) for n in (0, 1)]
+            self.assertEqual(got, ["LOADED", "CACHED"] * 2, path)
+        self.assertEqual(stand.loads("/page/internal"), 2)
+
+    def test_what_has_varied_before_anybody_answers_is_not_looked_up(self):
+        stand = self.stand
+        got = [stand.get("/page/two", headers={"User-Agent": agent}) for agent in ("Desk", "Mobile", "Mobile", "Desk")]
+        self.assertEqual([a.source for a in got], ["LOADED", "", "", "CACHED"])
+        self.assertEqual((stand.loads("/page/two"), stand.loads("/page/two-mobile")), (1, 2))
 
     def test_gzip_is_a_page_of_its_own(self):
         stand = self.stand
@@ -211,7 +270,7 @@ class Pages(unittest.TestCase):
 
     def test_nobody_gets_a_page_that_he_has_no_access_to(self):
         stand, path = self.stand, self.page("locked", Page())
-        self.assertEqual([stand.get(path, n, headers={"X-Pass": "yes"}).source for n in (0, 1)], ["LOADED", "CACHED"])
+        self.assertEqual([stand.get(path, n, client="127.0.0.9").source for n in (0, 1)], ["LOADED", "CACHED"])
         self.assertEqual([stand.get(path, n).status for n in (0, 1)], [403, 403])
 
     def test_directives_of_a_location(self):
@@ -272,7 +331,7 @@ class Files(unittest.TestCase):
     """Apache's own handlers, and what redirects within the server."""
 
     def test_files_scripts_and_redirects(self):
-        modules = ("dir", "alias", "rewrite", "cgid")
+        modules = ("dir", "alias", "rewrite", "cgid", "authz_host")
         with Stand(MODULE, self.fill, modules, cache="/files /cgi") as stand:
             for path, body in (("/files/a.txt", "file a"), ("/files/", "index"), ("/files/rewritten", "file a"), ("/cgi/once", "1")):
                 got = [stand.get(path, n % 2) for n in range(4)]
@@ -284,13 +343,27 @@ class Files(unittest.TestCase):
             self.assertIsNone(stand.value("/files/none"))
             self.assertEqual(stand.get("/files/a.txt", headers={"Range": "bytes=5-"}).body, "a")
 
+            self.redirects(stand)
+
+    def redirects(self, stand):
+        """What is rewritten, or found otherwise, by the client's address; and what not all have access to."""
+        clients = [(client, n) for client in ("127.0.0.9", "0.0.0.0") for n in (0, 1)]
+        for path in ("/files/by-client", "/files/typed", "/cgi/asked"):
+            got = [stand.get(path, n, client=client) for client, n in clients]
+            self.assertEqual([a.source for a in got], ["LOADED", "CACHED"] * 2, path)
+        got = [stand.get("/files/inner", n, client=client) for client, n in clients]
+        self.assertEqual([(a.status, a.source) for a in got[:2]], [(200, "LOADED"), (200, "CACHED")])
+        self.assertEqual([a.status for a in got[2:]], [403] * 2)
+        self.assertEqual([stand.get("/cgi/moved", n, client=client).status for client, n in clients], [200, 200, 403, 403])
+        self.assertEqual(stand.value("/cgi/moved"), "pass")
+
     @staticmethod
     def fill(folder):
         files, scripts = folder / "files", folder / "cgi"
         scripts.mkdir(), files.mkdir()
-        for name, text in (("a.txt", "file a"), ("index.html", "index"), ("sorry.html", "sorry")):
+        for name, text in (("a.txt", "file a"), ("index.html", "index"), ("sorry.html", "sorry"), ("in.txt", "inside"), ("typed", "")):
             (files / name).write_text(text)
-        for name, head in (("once", ""), ("cookie", "Set-Cookie: a=b\\n")):
+        for name, head in (("once", ""), ("asked", ""), ("cookie", "Set-Cookie: a=b\\n"), ("moved", "Location: /files/in.txt\\n")):
             count = folder / f"{name}-count"
             count.touch()
             count.chmod(0o666)
@@ -301,9 +374,13 @@ class Files(unittest.TestCase):
             f"Alias /files {files}",
             f"ScriptAlias /cgi {scripts}",
             "ErrorDocument 404 /files/sorry.html",
-            f"<Directory {files}>\nRequire all granted\nRewriteEngine on\nRewriteRule ^rewritten$ a.txt\n</Directory>",
+            f"<Directory {files}>\nRequire all granted\nRewriteEngine on\nRewriteRule ^rewritten$ a.txt",
+            f"RewriteRule ^inner$ in.txt\n{INSIDE}\nRewriteRule ^by-client$ in.txt\nRewriteRule ^by-client$ a.txt\n</Directory>",
+            '<Location "/files/in.txt">\nRequire ip 127.0.0.9\n</Location>',
             f"<Directory {scripts}>\nRequire all granted\nOptions +ExecCGI\n</Directory>",
             "DirectoryIndex index.html",
+            f"RewriteEngine on\n{INSIDE}\nRewriteRule ^/cgi/asked$ /cgi/asked?inside [PT]",
+            "<Location /files/typed>\n<If \"%{REMOTE_ADDR} == '127.0.0.9'\">\nForceType text/inside\n</If>\n</Location>",
         ]
 
 
@@ -318,6 +395,16 @@ class Troubles(unittest.TestCase):
             stand.start_redis()
             await_(lambda: stand.get("/page/later", server=0).source in ("LOADED", "CACHED"), *stand.httpds)
             await_(lambda: stand.get("/page/later", server=1).source == "CACHED", *stand.httpds)
+
+    def test_a_page_that_must_be_asked_for_again_is_not_given_out_after_its_time(self):
+        with Stand(MODULE, ["HoldfastStale 1"], query="command_ms=300&connect_ms=300", children=1) as stand:
+            stand.origin.pages["/page/strict"] = Page(headers={"Cache-Control": "max-age=3, must-revalidate"})
+            self.assertEqual([stand.get(p).status for p in ("/page/strict", "/page/lax")], [200] * 2)
+            stand.redis.end(signal.SIGKILL)
+            for path in ("/page/strict", "/page/lax"):
+                stand.origin.pages[path] = Page(status=500)
+            await_(lambda: stand.get("/page/strict").status == 500, *stand.httpds)
+            self.assertEqual(stand.get("/page/lax").source, "STALE")
 
     def test_a_killed_child_is_followed_by_another_loader(self):
         with Stand(MODULE) as stand:
@@ -342,6 +429,15 @@ class Troubles(unittest.TestCase):
             for host in ("a.example", "x.a.example", "c.example", "b.example", "x.b.example"):
                 got = [stand.get("/page/x", headers={"Host": host}).source for _ in range(2)]
                 self.assertEqual(got, ["", ""] if "b" in host else ["LOADED", "CACHED"], host)
+
+    def test_virtual_hosts_of_one_name_and_those_of_no_name_share_nothing(self):
+        """Each of the two servers is at the address of one of them."""
+        lines = [f"<VirtualHost {at}:*>\nServerName a.example\nServerAlias {more}\n</VirtualHost>" for at, more in ALIASES]
+        with Stand(MODULE, lines) as stand:
+            for host in ("a.example", "nobodys.example"):
+                got = [stand.get("/page/x", n % 2, headers={"Host": host}).source for n in range(4)]
+                self.assertEqual(got, ["LOADED"] * 2 + ["CACHED"] * 2, host)
+            self.assertEqual([stand.get("/page/x", n, headers={"Host": "one.example"}).source for n in (0, 1)], ["LOADED", ""])
 
     def test_the_other_kinds_of_apache(self):
         for mpm in ("worker", "prefork"):

@@ -35,7 +35,8 @@ def module_of(arguments):
 
 @dataclass
 class Page:
-    """What the origin says. `gate`: it says nothing before that is set. {n} in texts is the number of the load."""
+    """What the origin says. `gate`: it says nothing before that is set. In texts {n} is the number of the load, {host} the Host
+    that it is told."""
 
     status: int = 200
     headers: dict = field(default_factory=dict)
@@ -69,10 +70,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         page = origin.pages.get(self.path, Page())
         if page.gate:
             page.gate.wait(PATIENCE_S)
-        given = {name: value.format(n=number) for name, value in page.headers.items()}
+        given = {name: value.format(n=number, host=self.headers["Host"]) for name, value in page.headers.items()}
         if given.get("ETag") is not None and self.headers["If-None-Match"] == given["ETag"]:
             page, given = Page(status=304, body=""), {"ETag": given["ETag"], **page.again}
-        body = page.body.format(n=number).encode()
+        body = page.body.format(n=number, host=self.headers["Host"]).encode()
         self.send_response(page.status)
         for name, value in given.items():
             self.send_header(name, value)
@@ -151,18 +152,23 @@ class Stand:
         await_(lambda: self.ask_redis("PING") == "PONG", self.redis)
 
     def ask_redis(self, *words):
-        return self.asking.ask(*words)
+        return self.asking.ask(*(f"'{w}'" if " " in w and w[0] != '"' else w for w in words))
 
     def key(self, path):
-        return f"http://{SITE}:{self.port}{path}"
+        """Of a proxied page, or of a file or script in our folder."""
+        to, by = f"proxy:http://127.0.0.1:{self.origin.server_port}", "proxy-server"
+        if not path.startswith("/page"):
+            to, by = self.folder, "cgi-script" if path.startswith("/cgi") else ""
+        return f"http://{SITE}:{self.port}{path} to={to}{path} by={by}"
 
     def value(self, path):
         said = self.ask_redis("GET", self.key(path))
         return None if said == "-1" else said
 
-    def send(self, path, server=0, method="GET", headers=(), body=None):
+    def send(self, path, server=0, method="GET", headers=(), body=None, address=None, client="0.0.0.0"):
         """Sends a request; what comes back ends it."""
-        connection = http.client.HTTPConnection(ADDRESSES[server], self.port, timeout=PATIENCE_S)
+        at = address or ADDRESSES[server]
+        connection = http.client.HTTPConnection(at, self.port, timeout=PATIENCE_S, source_address=(client, 0))
         connection.request(method, path, body, {"Host": SITE, "Connection": "close", **dict(headers)})
         return connection
 
