@@ -23,7 +23,7 @@ int main(int argc, char **argv)
             break;
     if (run == NULL || pclose(run) != 0 || text == 0)
         bench_die("size (binutils) does not say");
-    bench_number(&bench, "text + data", (double)(text + data) / 1000, "kB", AT_MOST(375), NULL);
+    bench_number(&bench, "text + data", (double)(text + data) / 1000, "kB", AT_MOST(420), NULL);
 
     double times[BENCH_MOST_TURNS], far_ms = 40;
     bench_server_start(&server, -1);
