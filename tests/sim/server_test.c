@@ -264,9 +264,14 @@ static void fill(struct sim_call *call, int name)
     int tags = (int)between(0, 2);
     add_keys_before(call, name, true, tags);
     add_token(call);
-    sim_call_add(call, "%s", kinds[between(0, 4)]);
+    const char *kind = kinds[between(0, 4)];
+    sim_call_add(call, "%s", kind);
     sim_call_add(call, "%lld", (long long)some_ttl());
-    sim_call_add(call, "value %d", (int)between(1, 100));
+    int number = (int)between(1, 100);
+    if (strcmp(kind, "same") == 0) /* whenever it ends: that is counted by two clocks */
+        sim_call_add(call, "%d,%s,9000000000000", number < 50 ? 7 : 8, number % 5 == 0 ? "8000000000000" : "0");
+    else
+        sim_call_add(call, "value %d", number);
     if (tags > 0) /* from before the last marks, or not */
         sim_call_add(call, "%lld", (long long)(now_us + between(-5, 5) * 1000000) * 2048);
 }
