@@ -317,14 +317,16 @@ static void a_server_that_loads_is_waited_for(void **state)
     freeReplyObject(hft_server_ask(f->server, "DEBUG POPULATE 1500"));
     (void)pthread_create(&thread, NULL, ask_and_wait, f);
     hf_lease *lease;
+    hf_status released = HF_OK;
     while (hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 1000), &lease, &f->error) == HF_OK)
-        (void)hf_lease_release(lease, NULL); /* UNKNOWN if loading begins just now */
+        released = hf_lease_release(lease, NULL); /* UNKNOWN if loading begins just now */
     says(&f->error, HF_UNAVAILABLE, "LOADING");
     hft_take(&taker, f->client, "y", HF_LOCK(.wait_ms = 20000));
     assert_int_equal(hft_taken(&taker), HF_OK);
     assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
     (void)pthread_join(thread, NULL);
-    assert_int_equal(hf_client_close(f->client, NULL), HF_OK);
+    hf_status closed = hf_client_close(f->client, NULL);
+    assert_true(closed == HF_OK || (closed == HF_UNKNOWN && released == HF_UNKNOWN)); /* it may be in doubt still */
     hft_server_stop(f->server);
     free(f);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* shared_test.c - the value that the threads waiting on one fetch lock get. */
 #include "core/fetch/shared.h"
+#include "tests/support/clock_fake.h"
 
 #include <hiredis/hiredis.h>
 #include <setjmp.h>
@@ -42,13 +43,17 @@ static redisReply *answer_with(redisReply *data)
 
 static void an_answer_that_could_not_be_kept_leaves_no_older_one_in_its_place(void **state)
 {
-    struct hfi_lock lock = {.shared = NULL};
+    struct hft_clock clock;
+    hf_client client = {.clock = &clock.clock};
+    struct hfi_lock lock = {.shared = NULL, .client = &client};
     redisReply *older = answer_with(text("older")), *newer = answer_with(number(0)); /* of which no value can be made */
     (void)state;
+    hft_clock_init(&clock, 77);
     assert_non_null(hfi_shared_of(&lock));
     hfi_shared_ops.take(&lock, older);
     assert_string_equal(lock.shared->body->data, "older");
     assert_true(lock.shared->left_ms == 5000);
+    assert_true(lock.shared->came_ns == 77);
     hfi_shared_ops.take(&lock, newer);
     assert_null(lock.shared->body);
     freeReplyObject(older);
