@@ -164,7 +164,6 @@ static struct hfi_aside_job *make_locked(struct hfi_aside *aside, const struct h
     job->options.where = HF_LOAD_HERE;
     job->left_ms = order->left_ms;
     job->came_ns = HFI_NEVER;
-    job->patience_ms = order->options->wait_ms;
     job->is_read = order->is_read;
     job->near = order->near;
     if (!hfi_set_add(&aside->jobs, job->key.hash, job)) {

@@ -26,7 +26,6 @@ struct hfi_aside_job {
     struct hfi_body *old;     /* what is to be replaced: a reference; NULL: nothing */
     int64_t left_ms;          /* from posted_ns until the key of `old` ends */
     int64_t posted_ns;
-    int64_t patience_ms;      /* the poster's wait_ms: so long a silent server may only be slow */
     bool    is_read;          /* its poster has read that there is none, */
     struct hfi_near_reading near; /* in this way */
 

@@ -8,7 +8,6 @@
  *     `------no server: the value last seen by this process -> STALE; else one load per process -> LOCAL
  */
 #include "core/context/call.h"
-#include "core/fetch/aside.h"
 #include "core/fetch/fetch.h"
 #include "core/policy/freshness.h"
 #include "core/protocol/options.h"
@@ -157,7 +156,7 @@ static hf_status without_server(struct hfi_fetch *f, hf_value **value, hf_error 
  * this call may wait. A server that refuses, or hangs up repeatedly, is gone too: it would do so again. */
 static bool is_gone(const struct hfi_fetch *f)
 {
-    int64_t wait_ms = f->job != NULL ? f->job->patience_ms : f->options->wait_ms;
+    int64_t wait_ms = f->options->wait_ms;
     return f->refused || f->answers || f->cuts >= CUTS_MOST || wait_ms == HF_OFF ||
            atomic_load(&f->client->closing) ||
            hfi_lane_is_unreachable(f->lane) || hfi_now(f->client->clock) >= hfi_after_ms(f->since_ns, wait_ms);
@@ -211,7 +210,9 @@ bool hfi_fetch_look_near(struct hfi_fetch *f)
     f->seen.body = NULL;
     f->is_near = f->found != NULL;
     f->end_from_ns = f->end_till_ns = f->seen.near.end_ns;
-    f->left_ms = f->seen.near.end_ns == HFI_NEVER ? -1 : (f->seen.near.end_ns - f->began_ns) / HFI_MS;
+    f->left_ms = !f->is_near                             ? -2
+                 : f->seen.near.end_ns == HFI_NEVER ? -1
+                                                    : (f->seen.near.end_ns - f->began_ns) / HFI_MS;
     return f->is_near;
 }
 

@@ -58,6 +58,12 @@ static void call(struct run *run, hf_load_fn *load, hf_load_many_fn *load_many, 
     end_callbacks(run);
 }
 
+/* One of several is as it was answered, or failed, by itself, whatever the function returned. */
+static hf_status of_its_own(const struct hf_loading *loading, hf_status status)
+{
+    return loading->failed ? HF_LOAD_FAILED : loading->answered ? HF_OK : status;
+}
+
 /* What became of one loading, whose loader returned this. */
 static hf_status judge(struct hf_loading *loading, hf_status status)
 {
@@ -95,20 +101,17 @@ hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, hf_load_
     struct hfi_callback callback;
     struct run run = {&loading, &callback, 1, HF_OK};
     run_all(&run, load, load_many, arg);
-    return judge(loading, run.status);
+    return judge(loading, load != NULL ? run.status : of_its_own(loading, run.status));
 }
 
-/* One that was answered, or failed, by itself is as it says, whatever the function returned. */
 bool hfi_loading_run_many(struct hf_loading *const *loadings, size_t count, hf_load_many_fn *load_many, void *arg, hf_status *statuses)
 {
     struct run run = {loadings, calloc(count, sizeof *run.callbacks), count, HF_OK};
     if (run.callbacks == NULL)
         return false;
     run_all(&run, NULL, load_many, arg);
-    for (size_t i = 0; i < count; i++) {
-        bool failed = loadings[i]->failure.status != HF_OK;
-        statuses[i] = judge(loadings[i], failed ? HF_LOAD_FAILED : loadings[i]->answered ? HF_OK : run.status);
-    }
+    for (size_t i = 0; i < count; i++)
+        statuses[i] = judge(loadings[i], of_its_own(loadings[i], run.status));
     free(run.callbacks);
     return true;
 }
@@ -239,5 +242,6 @@ hf_status hf_loading_fail(hf_loading *loading, int os_errno, const char *message
                    "the loader of %s failed: %s", hfi_quote(quoted, sizeof quoted, loading->key, loading->key_size),
                    message != NULL ? message : "it did not say why");
     hfi_fail_errno(&loading->failure, os_errno);
+    loading->failed = true;
     return HF_LOAD_FAILED;
 }

@@ -17,6 +17,7 @@ struct hf_loading {
     bool        is_aside;    /* in a loader thread: the client's close does not find its caller waiting */
     struct hfi_body *old;    /* what this load would replace; NULL: nothing. The fetch's reference, until the loader is back */
     int64_t     old_from_ms, old_till_ms; /* if the server still has it, it ends between these, server time; 0: it has it not */
+    bool        failed;      /* hf_loading_fail was called */
     bool        answered;    /* set, give, same or absent was called */
     bool        same;        /* the old one is still good: body is old */
     bool        untagged;    /* a tag of the value could not be noted: not to be stored */

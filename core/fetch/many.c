@@ -8,6 +8,7 @@
  *   4. what others load: one after the other, by hf_fetch's own way, holding nothing
  */
 #include "base/rare.h"
+#include "core/context/callback.h"
 #include "core/context/calls.h"
 #include "core/fetch/fetch.h"
 #include "core/protocol/options.h"
@@ -35,6 +36,7 @@ struct part { /* one item */
     struct hfi_fetch_asking asking;
     hf_lease *lease;
     struct hf_loading loading;
+    struct hfi_callback callback; /* while its lease is held: a loader that fetches it would wait for this very thread */
     struct hfi_filler *filler;
     hf_error error;
 };
@@ -78,14 +80,30 @@ static void begin_part(struct many *many, struct part *part, hf_fetch_item *item
 
 /* ---- 1, 2 ---- */
 
-/* An old one that this thread is to load goes on to the tries. */
+/* An old one that this thread is to load goes on to the tries. soft_ms is for all of them together. */
 static void take_found(struct part *part)
 {
-    part->freshness = hfi_fetch_judge(&part->fetch);
-    if (part->freshness != HFI_FRESH && part->fetch.options->where == HF_LOAD_HERE)
+    struct hfi_fetch *f = &part->fetch;
+    const hf_fetch_options *all = f->options;
+    hf_fetch_options options = *all;
+    int64_t spent_ms = (hfi_now(f->client->clock) - f->since_ns) / HFI_MS;
+    part->freshness = hfi_fetch_judge(f);
+    if (part->freshness != HFI_FRESH && (all->where == HF_LOAD_HERE || hfi_loader_is_running())) {
         part->state = TRIES;
-    else
-        end(part, hfi_fetch_give(&part->fetch, part->freshness, &part->item->value, &part->error));
+        return;
+    }
+    options.soft_ms = all->soft_ms > spent_ms ? all->soft_ms - spent_ms : 0;
+    f->options = &options;
+    end(part, hfi_fetch_give(f, part->freshness, &part->item->value, &part->error));
+    f->options = all;
+}
+
+/* Stale beats failure. */
+static void end_old(struct part *part)
+{
+    struct hfi_fetch *f = &part->fetch;
+    hf_source source = part->freshness == HFI_OLD ? HF_STALE : f->is_near ? HF_NEAR : HF_CACHED;
+    end(part, hfi_fetch_answer(f, f->found, source, true, f->left_ms - f->options->stale_ms, &part->item->value, &part->error));
 }
 
 static void take_reply(struct hfi_calls *calls, size_t index, struct part *part)
@@ -111,6 +129,7 @@ static void read_some(struct many *many, struct hfi_calls *calls, struct part *p
         if (parts[i].state == READS) {
             struct hfi_fetch *f = &parts[i].fetch;
             hfi_local_look(many->client, f->key, &f->seen);
+            f->left_ms = -2;
             f->began_ns = hfi_now(many->client->clock);
             hfi_calls_list(calls, i, f->lane, hfi_fetch_read_begin(f));
         }
@@ -149,9 +168,8 @@ static void end_try(struct part *part)
         part->state = LOADS;
     else if (status == HF_OK)
         end(part, HF_OK);
-    else if (f->found != NULL) /* stale beats failure */
-        end(part, hfi_fetch_answer(f, f->found, part->freshness == HFI_OLD ? HF_STALE : f->is_near ? HF_NEAR : HF_CACHED, true,
-                                   f->left_ms - f->options->stale_ms, &part->item->value, &part->error));
+    else if (f->found != NULL)
+        end_old(part);
     else if (status == HF_CANCELED || status == HF_CLOSED || status == HF_NOMEM || status == HF_FOREIGN)
         end(part, status);
     else
@@ -164,7 +182,9 @@ static void try_all(struct many *many)
         size_t next = many->count - first < AT_ONCE ? many->count : first + AT_ONCE;
         for (size_t i = first; i < next; i++) {
             struct part *part = &many->parts[i];
-            if (part->state == TRIES && hfi_fetch_need_lock(&part->fetch, &part->error) != HF_OK)
+            if (part->state == TRIES && hfi_fetch_need_lock(&part->fetch, &part->error) != HF_OK && part->fetch.found != NULL)
+                end_old(part);
+            else if (part->state == TRIES && part->fetch.lock == NULL)
                 end(part, part->error.status);
             else if (part->state == TRIES)
                 hfi_fetch_try_begin(&part->fetch, &part->asking);
@@ -186,9 +206,9 @@ static void fail_load(struct part *part)
     part->error = part->loading.failure;
     hfi_loading_done(&part->loading);
     if (f->found != NULL)
-        status = hfi_fetch_answer(f, f->found, part->freshness == HFI_OLD ? HF_STALE : HF_CACHED, true,
-                                  f->left_ms - f->options->stale_ms, &part->item->value, &part->error);
-    end(part, status);
+        end_old(part);
+    else
+        end(part, status);
 }
 
 /* One run for all that have their lease. */
@@ -202,6 +222,33 @@ static void load_together(struct many *many, struct hf_loading **loadings, struc
         hfi_fetch_load_end(&parts[i]->fetch, loadings[i], statuses[i]);
 }
 
+/* One after the other: the time that each may take begins with its lease, so one that comes too late waits like others. */
+static hf_status load_alone(struct part *part)
+{
+    if (hf_lease_is_valid(part->lease))
+        return hfi_fetch_load(&part->fetch, part->lease, &part->loading);
+    (void)hf_lease_post_release(part->lease, NULL);
+    part->state = WAITS;
+    return HF_TIMEOUT;
+}
+
+static void load_each(struct part **parts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        hfi_callback_begin(&parts[i]->callback, parts[i]->fetch.client, &parts[i]->loading);
+    for (size_t i = 0; i < count; i++) {
+        hf_status status = load_alone(parts[i]);
+        if (status == HF_OK) {
+            parts[i]->filler = hfi_fetch_fill_begin(&parts[i]->fetch, parts[i]->lease, &parts[i]->loading);
+            hfi_lane_flush(parts[i]->fetch.lock->lane); /* the next load may take long */
+        } else if (parts[i]->state == LOADS) {
+            fail_load(parts[i]);
+        }
+    }
+    for (size_t i = count; i-- > 0;)
+        hfi_callback_end(&parts[i]->callback);
+}
+
 static void load_all(struct many *many, struct hf_loading **loadings, struct part **parts, hf_status *statuses)
 {
     size_t count = 0;
@@ -209,21 +256,17 @@ static void load_all(struct many *many, struct hf_loading **loadings, struct par
         if (many->parts[i].state == LOADS) {
             struct part *part = parts[count] = &many->parts[i];
             loadings[count++] = &part->loading;
-            if (many->options->load_many != NULL)
-                hfi_fetch_load_begin(&part->fetch, part->lease, &part->loading);
+            hfi_fetch_load_begin(&part->fetch, part->lease, &part->loading);
         }
-    if (count > 0 && many->options->load_many != NULL)
+    if (many->options->load_many == NULL) {
+        load_each(parts, count);
+    } else if (count > 0) {
         load_together(many, loadings, parts, statuses, count);
-    for (size_t i = 0; i < count; i++) {
-        if (many->options->load_many == NULL)
-            statuses[i] = hfi_fetch_load(&parts[i]->fetch, parts[i]->lease, loadings[i]);
-        if (statuses[i] != HF_OK) {
-            fail_load(parts[i]);
-            continue;
-        }
-        parts[i]->filler = hfi_fetch_fill_begin(&parts[i]->fetch, parts[i]->lease, loadings[i]);
-        if (many->options->load_many == NULL) /* the next load may take long */
-            hfi_lane_flush(parts[i]->fetch.lock->lane);
+        for (size_t i = 0; i < count; i++)
+            if (statuses[i] != HF_OK)
+                fail_load(parts[i]);
+            else
+                parts[i]->filler = hfi_fetch_fill_begin(&parts[i]->fetch, parts[i]->lease, loadings[i]);
     }
     for (size_t i = 0; i < count; i++)
         if (parts[i]->state == LOADS)
@@ -283,6 +326,8 @@ static hf_status fetch_all(struct many *many, hf_fetch_item *items, hf_error *er
             hfi_fetch_done(&many->parts[i].fetch);
         status = first_failure(many, error);
     }
+    for (size_t i = 0; !has_room && i < many->count; i++)
+        items[i].status = status;
     free(many->parts);
     free(statuses);
     free(parts);
@@ -292,13 +337,16 @@ static hf_status fetch_all(struct many *many, hf_fetch_item *items, hf_error *er
 
 static hf_status take_items(hf_fetch_item *items, size_t count, hf_error *error)
 {
-    if (count > HF_FETCH_MANY_MAX)
-        return hfi_fail(error, HF_INVALID, "fetch them in several calls", "%zu items are more than %d", count, HF_FETCH_MANY_MAX);
+    hf_status status = HF_OK;
     if (items == NULL && count > 0)
         return hfi_fail(error, HF_INVALID, "", "items is NULL");
-    for (size_t i = 0; i < count; i++)
+    if (count > HF_FETCH_MANY_MAX)
+        status = hfi_fail(error, HF_INVALID, "fetch them in several calls", "%zu items are more than %d", count, HF_FETCH_MANY_MAX);
+    for (size_t i = 0; i < count; i++) {
         items[i].value = NULL;
-    return HF_OK;
+        items[i].status = status;
+    }
+    return status;
 }
 
 HFI_RARE hf_status hf_fetch_many(hf_client *client, hf_fetch_item *items, size_t count, const hf_fetch_options *given, hf_error *error)

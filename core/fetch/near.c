@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TRY_NS  (10 * HFI_MS) /* so seldom a call looks whether its lane can be armed now */
 #define IDLE_MS 2000 /* beside twice the lag: so long after the last call nothing is proved any more */
 
 enum state { UNTRIED, WANTED, REFUSED };
@@ -27,7 +28,8 @@ struct lane {
     _Alignas(64) _Atomic(uint64_t) epoch; /* of `proof`, for who has no mutex */
     _Atomic(int64_t) proved_ns;
     _Atomic(struct hfi_lane *) pool_lane; /* NULL: nothing was read on it */
-    _Atomic(int64_t) armed_ns;            /* when that was asked last */
+    _Atomic(int64_t) armed_ns;            /* when that was asked last, */
+    _Atomic(int64_t) tried_ns;            /* or would have been */
 };
 
 struct hfi_near {
@@ -191,6 +193,16 @@ static void ask_all(struct hfi_near *near, int64_t now)
     }
 }
 
+static void ask_one(struct hfi_near *near, int lane, int64_t now)
+{
+    if (!may_track(near))
+        return;
+    hfi_mutex_lock(&near->mutex);
+    ask_locked(near, lane, now);
+    hfi_mutex_unlock(&near->mutex);
+    hfi_lane_flush(atomic_load(&near->lanes[lane].pool_lane));
+}
+
 /* ---- beats ---- */
 
 static bool begin(struct hfi_near *near)
@@ -305,9 +317,11 @@ void hfi_near_begin(hf_client *client, const struct hfi_name *key, struct hfi_la
     if (atomic_load(&ours->pool_lane) == NULL)
         atomic_store(&ours->pool_lane, lane);
     reading->epoch = atomic_load(&ours->epoch);
-    int64_t since_ns = reading->stamp_ns - atomic_load(&ours->armed_ns);
-    if (reading->epoch == 0 && since_ns > near->lag_ms * HFI_MS / 4 && atomic_load(&near->state) == WANTED)
-        ask_all(near, reading->stamp_ns); /* before the next beat: it was not up, or the tracker not there */
+    int64_t tried_ns = atomic_load(&ours->tried_ns);
+    if (reading->epoch == 0 && atomic_load(&near->state) == WANTED && reading->stamp_ns - tried_ns > TRY_NS &&
+        reading->stamp_ns - atomic_load(&ours->armed_ns) > near->lag_ms * HFI_MS / 4 &&
+        atomic_compare_exchange_strong(&ours->tried_ns, &tried_ns, reading->stamp_ns))
+        ask_one(near, (int)(ours - near->lanes), reading->stamp_ns); /* before the next beat: it was not up, or the tracker not there */
 }
 
 bool hfi_near_end(hf_client *client, const struct hfi_name *key, const struct hfi_near_reading *reading, uint32_t connection,

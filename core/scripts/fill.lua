@@ -1,7 +1,7 @@
 -- fill: the holder of a fetch lock stores what it loaded, frees the lock and notifies the waiters of the value.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 data, 6 absent mark; then up to 8 tags.
 -- ARGV: 1 token, 2 value|same|absent|nothing, 3 ttl ms, 4 the value, or of the same one `length,first,last`: it ends between
---       those, server ms; with tags 5 the first fence of the lease's block.
+--       those, server ms; with tags 5 the fence of the lease.
 -- include hand_off
 if typed('GET', KEYS[1]) ~= ARGV[1] then
     return {'REFUSED', now}

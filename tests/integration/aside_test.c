@@ -475,26 +475,6 @@ static void without_the_server_a_loader_thread_loads_too(void **state)
     hft_server_restart(f->server);
 }
 
-/* It can be connected to, so only its silence tells: for as long as the call that wanted the load would wait. */
-static void a_silent_server_is_given_up_by_a_loader_thread_too(void **state)
-{
-    struct fixture *f = *state;
-    struct hft_page page = {.data = "alone"};
-    struct errand errand = {.page = &page};
-    struct hft_fetcher poster, patient;
-    hf_client *client = hft_client(f->server, HF_CLIENT(.connect_ms = 60000, .command_ms = 300));
-    hft_server_freeze(f->server);
-    hft_fetch(&poster, client, "page", ASIDE(&errand, .wait_ms = 300));
-    hft_fetch(&patient, client, "page", ASIDE(&errand, .wait_ms = 20000));
-    (void)hft_fetched(&poster);
-    assert_int_equal(hft_fetched(&patient), HF_OK);
-    assert_int_equal(page.loads, 1);
-    hft_server_thaw(f->server);
-    hf_value_free(poster.value);
-    hf_value_free(patient.value);
-    (void)hf_client_close(client, NULL); /* what it had asked in vain may be in doubt */
-}
-
 static void a_load_without_a_lease_is_not_wanted_once_the_client_closes(void **state)
 {
     struct fixture *f = *state;
@@ -603,7 +583,6 @@ int main(void)
         TEST(a_fork_child_runs_nothing_and_frees_nothing),
         TEST(a_hung_loader_costs_its_thread_and_the_lease_only_max_load_ms),
         TEST(without_the_server_a_loader_thread_loads_too),
-        TEST(a_silent_server_is_given_up_by_a_loader_thread_too),
         TEST(a_load_without_a_lease_is_not_wanted_once_the_client_closes),
         TEST(a_load_that_was_overtaken_by_a_forget_is_not_shared),
         TEST(a_ttl_is_shortened_and_the_caller_is_told),

@@ -326,12 +326,62 @@ static hf_status load_the_same(hf_loading *const *loadings, size_t count, void *
     return HF_OK;
 }
 
+static hf_status load_with_the_next(hf_loading *loading, void *arg)
+{
+    struct fixture *f = arg;
+    hf_value *value;
+    if (strcmp(hf_loading_key(loading), "k0") != 0)
+        return hf_loading_set(loading, "next", 4);
+    hf_status status = hf_fetch(f->a, "k1", HF_FETCH(.load = hft_load, .arg = &f->page), &value, NULL);
+    return hf_loading_set(loading, hf_status_name(status), strlen(hf_status_name(status)));
+}
+
+static void a_loader_that_wants_another_of_the_call_is_told_at_once(void **state)
+{
+    struct fixture *f = *state;
+    fetch(f, f->a, 2, HF_FETCH(.load = load_with_the_next, .arg = f, .ttl_ms = 60000));
+    assert_string_equal(f->items[0].value->data, hf_status_name(HF_DEADLOCK));
+    assert_string_equal(f->items[1].value->data, "next");
+    free_all(f, 2);
+}
+
+/* The words of a loader that fails are its own, whoever won the lease, and what it returns. */
+static void one_key_by_load_many_fails_with_the_loaders_words(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_fetcher fetcher;
+    f->origin.fails = "k0";
+    atomic_store(&f->page.stay, true);
+    f->page.ttl_ms = HF_OFF; /* it is not stored: who waits loads it anew */
+    f->page.answer = HF_LOAD_FAILED;
+    hft_fetch(&fetcher, f->b, "k0", HF_FETCH(.load = hft_load, .arg = &f->page));
+    HFT_UNTIL_TRUE(atomic_load(&f->page.inside) == 1);
+    atomic_store(&f->page.stay, false);
+    assert_int_equal(hf_fetch_many(f->a, f->items, 1, MANY(.ttl_ms = 60000), &f->error), HF_LOAD_FAILED);
+    assert_int_equal(f->error.os_errno, EIO);
+    (void)hft_fetched(&fetcher);
+}
+
+static void what_is_known_of_an_end_is_what_was_read(void **state)
+{
+    struct fixture *f = *state;
+    freeReplyObject(hft_server_ask(f->server, "SET k0 %s PX 50000", "of k0"));
+    for (int i = 0; i < 5; i++) {
+        fetch(f, f->a, 1, MANY(.ttl_ms = 40000, .stale_ms = 20000, .near_ms = i % 2 == 0 ? 0 : 1));
+        assert_in_range(f->items[0].value->fresh_ms, 25000, 30000);
+        free_all(f, 1);
+    }
+}
+
 static void nonsense_is_refused_at_the_first_call(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(hf_fetch_many(f->a, NULL, 0, MANY(), NULL), HF_OK);
     assert_int_equal(hf_fetch_many(f->a, NULL, 1, MANY(), NULL), HF_INVALID);
-    assert_int_equal(hf_fetch_many(f->a, f->items, HF_FETCH_MANY_MAX + 1, MANY(), NULL), HF_INVALID);
+    hf_fetch_item *too_many = calloc(HF_FETCH_MANY_MAX + 1, sizeof *too_many);
+    assert_int_equal(hf_fetch_many(f->a, too_many, HF_FETCH_MANY_MAX + 1, MANY(), NULL), HF_INVALID);
+    assert_int_equal(too_many[HF_FETCH_MANY_MAX].status, HF_INVALID);
+    free(too_many);
     assert_int_equal(hf_fetch_many(f->a, f->items, 2, HF_FETCH(), &f->error), HF_INVALID);
     assert_int_equal(f->items[1].status, HF_INVALID);
     assert_int_equal(hf_fetch_many(f->a, f->items, 2, MANY(.where = HF_LOAD_ASIDE, .arg_size = 8), &f->error), HF_INVALID);
@@ -362,6 +412,9 @@ int main(void)
         TEST(near_ones_cost_nothing),
         TEST(without_a_server_the_last_seen_ones_are_the_answer),
         TEST(a_cancel_ends_it_and_leaves_nothing),
+        TEST(a_loader_that_wants_another_of_the_call_is_told_at_once),
+        TEST(one_key_by_load_many_fails_with_the_loaders_words),
+        TEST(what_is_known_of_an_end_is_what_was_read),
         TEST(nonsense_is_refused_at_the_first_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

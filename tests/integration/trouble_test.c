@@ -310,14 +310,13 @@ static void a_server_that_loads_is_waited_for(void **state)
     pthread_t thread;
     struct hft_taker taker;
     (void)state;
-    f->server = hft_server_start_tcp("enable-debug-command yes\nkey-load-delay 1000\n"
-                                     "loading-process-events-interval-bytes 1024");
+    f->server = hft_server_start_tcp("enable-debug-command yes\nkey-load-delay 1000\nloading-process-events-interval-bytes 1024");
     f->client = hft_client(f->server, HF_CLIENT(.command_ms = 2000));
     assert_int_equal(try_once(f, f->client, "x"), HF_OK);
     freeReplyObject(hft_server_ask(f->server, "DEBUG POPULATE 1500"));
     (void)pthread_create(&thread, NULL, ask_and_wait, f);
     hf_lease *lease;
-    hf_status released = HF_OK;
+    hf_status released = HF_OK, closed;
     while (hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 1000), &lease, &f->error) == HF_OK)
         released = hf_lease_release(lease, NULL); /* UNKNOWN if loading begins just now */
     says(&f->error, HF_UNAVAILABLE, "LOADING");
@@ -325,8 +324,8 @@ static void a_server_that_loads_is_waited_for(void **state)
     assert_int_equal(hft_taken(&taker), HF_OK);
     assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
     (void)pthread_join(thread, NULL);
-    hf_status closed = hf_client_close(f->client, NULL);
-    assert_true(closed == HF_OK || (closed == HF_UNKNOWN && released == HF_UNKNOWN)); /* it may be in doubt still */
+    closed = hf_client_close(f->client, NULL); /* UNKNOWN: the release may be in doubt still */
+    assert_true(closed == HF_OK || (closed == HF_UNKNOWN && released == HF_UNKNOWN));
     hft_server_stop(f->server);
     free(f);
 }
