@@ -22,17 +22,14 @@ if held == token or held == SHARED and is_reader(token) then -- the latter: a la
 end
 if KEYS[5] then
     local left = call('PTTL', KEYS[5])
-    local absent = left == -2 and call('PTTL', KEYS[6])
-    if left == -1 or left > tonumber(ARGV[9]) then -- one that is to be replaced is not read: it may be long
+    local enough = left == -1 or left > tonumber(ARGV[9])
+    local data = left == -2 or typed(enough and 'GET' or 'STRLEN', KEYS[5]) -- what is to be replaced may be long
+    local mark = left == -2 and call('PTTL', KEYS[6]) or -2
+    local answer = not data and {'FOREIGN', now, 'data'} or enough and {'VALUE', now, data, left} or
+        mark ~= -2 and (typed('GET', KEYS[6]) and {'ABSENT', now, mark} or {'FOREIGN', now, 'absent'})
+    if answer then
         leave(token)
-        local data = typed('GET', KEYS[5])
-        return data and {'VALUE', now, data, left} or {'FOREIGN', now, 'data'}
-    elseif absent and absent ~= -2 then
-        leave(token)
-        return typed('GET', KEYS[6]) == nil and {'FOREIGN', now, 'absent'} or {'ABSENT', now, absent}
-    elseif not absent and typed('STRLEN', KEYS[5]) == nil then
-        leave(token)
-        return {'FOREIGN', now, 'data'}
+        return answer
     end
 end
 if not held then
