@@ -228,12 +228,10 @@ static hf_status fetch_key(hf_client *client, const struct hfi_name *key, const 
                            hf_error *error)
 {
     struct hfi_fetch f = {.client = client, .key = key, .options = o};
-    char quoted[160];
-    if (hfi_loader_is_at(client, key))
-        return hfi_fail(error, HF_DEADLOCK, "a loader may fetch other keys only", "the loader of %s fetches that same key",
-                        hfi_quote(quoted, sizeof quoted, key->text, key->size));
     f.since_ns = hfi_now(client->clock);
-    hf_status status = HF_OK;
+    hf_status status = hfi_loader_check(client, key, error);
+    if (status != HF_OK)
+        return status;
     if (o->near_ms > 0 && hfi_fetch_look_near(&f)) {
         status = found(&f, value, error);
     } else {

@@ -9,13 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool hfi_loader_is_at(const hf_client *client, const struct hfi_name *key)
+static bool loader_is_at(const hf_client *client, const struct hfi_name *key)
 {
     for (const struct hfi_callback *at = hfi_callback_innermost(); at != NULL; at = at->outer)
         if (at->client == client && at->loading != NULL && at->loading->key_size == key->size &&
             memcmp(at->loading->key, key->text, key->size) == 0)
             return true;
     return false;
+}
+
+hf_status hfi_loader_check(const hf_client *client, const struct hfi_name *key, hf_error *error)
+{
+    char quoted[160];
+    if (!loader_is_at(client, key))
+        return HF_OK;
+    return hfi_fail(error, HF_DEADLOCK, "a loader may fetch other keys only", "the loader of %s fetches that same key",
+                    hfi_quote(quoted, sizeof quoted, key->text, key->size));
 }
 
 bool hfi_loader_is_running(void)

@@ -57,7 +57,6 @@ static void end(struct part *part, hf_status status)
 
 static void begin_part(struct many *many, struct part *part, hf_fetch_item *item)
 {
-    char quoted[160];
     part->item = item;
     part->error.status = HF_OK;
     part->fetch = (struct hfi_fetch){.client = many->client, .key = &part->key, .options = many->options, .since_ns = many->since_ns,
@@ -67,9 +66,8 @@ static void begin_part(struct many *many, struct part *part, hf_fetch_item *item
         status = hfi_fail(&part->error, HF_INVALID, "zero the items first", "a reserved field of an item is not 0");
     if (status == HF_OK)
         status = hfi_name_take(HFI_FETCH, item->key, item->key_size, &part->key, &part->error);
-    if (status == HF_OK && hfi_loader_is_at(many->client, &part->key))
-        status = hfi_fail(&part->error, HF_DEADLOCK, "a loader may fetch other keys only", "the loader of %s fetches that same key",
-                          hfi_quote(quoted, sizeof quoted, part->key.text, part->key.size));
+    if (status == HF_OK)
+        status = hfi_loader_check(many->client, &part->key, &part->error);
     if (status == HF_OK)
         status = hfi_fetch_key_check(many->client->key_template, part->key.text, part->key.size, &part->error);
     if (status != HF_OK)

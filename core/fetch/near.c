@@ -41,7 +41,6 @@ struct hfi_near {
     _Atomic(int64_t) used_ns;
     struct hfi_mutex mutex;    /* guards `proof` */
     struct hfi_near_proof proof;
-    struct hfi_near_lane *lanes_of_proof;
     struct lane lanes[];
 };
 

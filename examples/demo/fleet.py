@@ -5,13 +5,12 @@ import http.client
 import re
 import shutil
 import signal
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 from claims import HOT, Wrk, read_log
 from engines import ENGINES
-from processes import Child, Trouble, await_, free_ports, now_ns
+from processes import Child, InFolder, Trouble, await_, free_ports, now_ns
 
 PAGES = 20  # besides the hot one
 HOT_PERCENT = 70
@@ -145,7 +144,7 @@ class Server:
         self.child, self.gauges, self.base = None, {}, dict(self.total)
 
 
-class Fleet:
+class Fleet(InFolder):
     """An engine, an origin, some servers that get their pages in one way. A context manager."""
 
     def __init__(self, build, engine, setup, processes, connections, way, origin_log):
@@ -162,13 +161,7 @@ class Fleet:
         return self.build / "examples" / "demo" / name
 
     def __enter__(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-", dir="/tmp"))
-        try:
-            self.start()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
+        return self.begin("holdfast-demo-", 0o700)
 
     def start(self):
         self.engine = ENGINES[self.engine_name](self.folder)

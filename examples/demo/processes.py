@@ -7,6 +7,7 @@ import random
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -37,6 +38,20 @@ def free_ports(count):
     for s in sockets:
         s.close()
     return ports
+
+
+class InFolder:
+    """A context manager with a temporary folder; whatever ends start(), __exit__ cleans up."""
+
+    def begin(self, prefix, mode):
+        self.folder = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))
+        try:
+            self.folder.chmod(mode)
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
 
 
 class Child:

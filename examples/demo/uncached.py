@@ -4,13 +4,12 @@
 import re
 import shutil
 import signal
-import tempfile
 import time
 from pathlib import Path
 
 from engines import ENGINES
 from httpd import Httpd, free_port
-from processes import Child, Trouble
+from processes import Child, InFolder, Trouble
 
 CONNECTIONS = 8
 
@@ -21,24 +20,17 @@ def cpu_s(pids):
     return sum(int((task / "schedstat").read_text().split()[0]) for task in threads) / 1e9
 
 
-class Bench:
+class Bench(InFolder):
     """Two Apaches with the same page, a file with a cookie; one of them has the module, and would cache it. A context manager."""
 
     def __init__(self, build):
-        self.module, self.children = build / "modules" / "apache" / "mod_holdfast.so", []
+        self.module, self.children, self.engine = build / "modules" / "apache" / "mod_holdfast.so", [], None
 
     def __enter__(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-", dir="/tmp"))
-        self.folder.chmod(0o711)
-        self.engine = ENGINES["plain"](self.folder)
-        try:
-            self.start()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
+        return self.begin("holdfast-demo-", 0o711)
 
     def start(self):
+        self.engine = ENGINES["plain"](self.folder)
         self.engine.start()
         pages = self.folder / "pages"
         pages.mkdir()
@@ -83,5 +75,6 @@ class Bench:
     def __exit__(self, *_):
         for child in self.children:
             child.end()
-        self.engine.stop()
+        if self.engine:
+            self.engine.stop()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -83,17 +83,9 @@ class Pages(unittest.TestCase):
         cls.stand.__enter__()
         cls.addClassCleanup(cls.stand.__exit__)
 
-    def page(self, name, page):
-        path = f"/page/{name}"
-        self.stand.origin.pages[path] = page
-        return path
-
-    def ttl_ms(self, path):
-        return self.stand.ask_redis("PTTL", self.stand.key(path))
-
     def test_one_load_for_a_crowd_at_two_servers(self):
         stand, gate = self.stand, threading.Event()
-        path = self.page("crowd", Page(gate=gate))
+        path = self.stand.page("crowd", Page(gate=gate))
         crowd = stand.crowd(path, 60)
         stand.await_loads(path, 1)
         gate.set()
@@ -106,7 +98,7 @@ class Pages(unittest.TestCase):
         stand = self.stand
         for name, page in NEVER_KEPT.items():
             with self.subTest(name):
-                path = self.page(f"never-{name}", page)
+                path = self.stand.page(f"never-{name}", page)
                 answers = [stand.finish(c) for c in stand.crowd(path, 8)]
                 answers.append(stand.get(path))
                 self.assertEqual(stand.loads(path), 9)
@@ -119,17 +111,17 @@ class Pages(unittest.TestCase):
         stand = self.stand
         for name, (page, seconds) in KEPT.items():
             with self.subTest(name):
-                path = self.page(f"kept-{name}", page)
+                path = self.stand.page(f"kept-{name}", page)
                 one, other = stand.get(path), stand.get(path, server=1)
                 self.assertEqual((one.source, other.source, stand.loads(path)), ("LOADED", "CACHED", 1))
                 self.assertEqual((one.status, one.body), (page.status, page.body.format(n=1)))
                 self.assertEqual((other.status, other.body), (one.status, one.body))
                 self.assertEqual(other.headers.get("location"), page.headers.get("Location"))
-                left = int(self.ttl_ms(path)) - 1000 * STALE_S
+                left = int(self.stand.ttl_ms(path)) - 1000 * STALE_S
                 self.assertTrue(1000 * seconds - PATIENCE_S * 1000 < left <= 1000 * seconds, left)
 
     def test_requests_that_are_never_looked_up(self):
-        stand, path = self.stand, self.page("asked", Page())
+        stand, path = self.stand, self.stand.page("asked", Page())
         stand.get(path)
         for words in (
             {"headers": {"Authorization": "Basic eDp5"}},
@@ -146,7 +138,7 @@ class Pages(unittest.TestCase):
     def test_a_page_that_is_not_shared_is_not_served_one_by_one(self):
         """Whoever waits for it is let go together, in both servers; the origin answers none of them before all are there."""
         stand, gate, count = self.stand, threading.Event(), 24
-        path = self.page("together", Page(headers={"Set-Cookie": "id={n}"}))
+        path = self.stand.page("together", Page(headers={"Set-Cookie": "id={n}"}))
         first = threading.Event()
         stand.origin.pages[path].gate = first
         crowd = stand.crowd(path, count)
@@ -159,7 +151,7 @@ class Pages(unittest.TestCase):
 
     def test_a_stream_is_let_through_and_nobody_waits_for_its_end(self):
         stand, tail = self.stand, threading.Event()
-        path = self.page("stream", Page(headers={"Cache-Control": "no-store"}, body="ab{n}", tail_gate=tail))
+        path = self.stand.page("stream", Page(headers={"Cache-Control": "no-store"}, body="ab{n}", tail_gate=tail))
         stream = stand.send(path)
         stand.await_loads(path, 1)
         response = stream.getresponse()
@@ -171,7 +163,7 @@ class Pages(unittest.TestCase):
 
     def test_a_stream_has_no_waiters_in_its_own_process(self):
         stand, gate, tail = self.stand, threading.Event(), threading.Event()
-        path = self.page("stream-late", Page(headers={"Cache-Control": "no-store"}, body="ab{n}", gate=gate, tail_gate=tail))
+        path = self.stand.page("stream-late", Page(headers={"Cache-Control": "no-store"}, body="ab{n}", gate=gate, tail_gate=tail))
         crowd = stand.crowd(path, 12)
         stand.await_loads(path, 1)
         gate.set()
@@ -181,11 +173,11 @@ class Pages(unittest.TestCase):
 
     def test_a_late_stream_does_not_take_the_place_of_a_newer_page(self):
         stand, gate, tail = self.stand, threading.Event(), threading.Event()
-        path = self.page("late", Page(headers={"Set-Cookie": "a=b"}, body="ab{n}", gate=gate, tail_gate=tail))
+        path = self.stand.page("late", Page(headers={"Set-Cookie": "a=b"}, body="ab{n}", gate=gate, tail_gate=tail))
         stream = stand.send(path)
         stand.await_loads(path, 1)
         self.assertEqual(stand.ask_redis("DEL", f"hf:fetch:{{{stand.key(path)}}}"), "1")  # its lease
-        self.page("late", Page())
+        self.stand.page("late", Page())
         self.assertEqual(stand.get(path, server=1).source, "LOADED")
         gate.set()
         response = stream.getresponse()
@@ -198,7 +190,7 @@ class Pages(unittest.TestCase):
     def test_conditional_requests(self):
         stand = self.stand
         modified = "Wed, 01 Jan 2025 00:00:00 GMT"
-        path = self.page("tagged", Page(headers={"ETag": '"v{n}"', "Last-Modified": modified}))
+        path = self.stand.page("tagged", Page(headers={"ETag": '"v{n}"', "Last-Modified": modified}))
         mine, theirs = {"If-None-Match": '"v1"'}, {"If-None-Match": '"v0"'}
         self.assertEqual(stand.get(path, headers=mine).status, 304)  # loaded whole, by this very request
         for server in (0, 1):
@@ -211,18 +203,18 @@ class Pages(unittest.TestCase):
         self.assertIsNone(stand.origin.requests[path][1]["If-None-Match"])
 
     def test_head_loads_the_page_and_says_no_body(self):
-        stand, path = self.stand, self.page("head", Page())
+        stand, path = self.stand, self.stand.page("head", Page())
         for server in (0, 1):
             answer = stand.get(path, server, method="HEAD")
             self.assertEqual((answer.status, answer.body, answer.headers["content-length"]), (200, "", "6"))
         self.assertEqual(stand.get(path).body, "page 1")
         self.assertEqual(stand.loads(path), 1)
-        path = self.page("head-private", Page(headers={"Cache-Control": "private"}))
+        path = self.stand.page("head-private", Page(headers={"Cache-Control": "private"}))
         self.assertEqual([stand.get(path, method="HEAD").body for _ in range(3)], [""] * 3)
         self.assertEqual(stand.origin.requests[path][0], "HEAD")
 
     def test_a_range_is_cut_from_the_whole_page(self):
-        stand, path = self.stand, self.page("range", Page())
+        stand, path = self.stand, self.stand.page("range", Page())
         for server in (0, 1):
             answer = stand.get(path, server, headers={"Range": "bytes=0-3"})
             self.assertEqual((answer.status, answer.body), (206, "page"))
@@ -236,7 +228,7 @@ class Pages(unittest.TestCase):
 
     def test_what_a_client_says_beside_the_name_is_in_nobody_elses_page(self):
         """The origin is told the whole Host."""
-        stand, path = self.stand, self.page("links", Page(headers={"Link": "http://{host}/"}))
+        stand, path = self.stand, self.stand.page("links", Page(headers={"Link": "http://{host}/"}))
         for host in (f"{SITE}:6666", f"{SITE}:{stand.port}", f"{SITE}.", SITE.upper(), SITE):
             got = [stand.get(path, n, headers={"Host": host}) for n in (0, 1)]
             self.assertEqual([(a.source, a.headers["link"]) for a in got], [(s, f"http://{host}/") for s in ("LOADED", "CACHED")])
@@ -258,7 +250,7 @@ class Pages(unittest.TestCase):
 
     def test_gzip_is_a_page_of_its_own(self):
         stand = self.stand
-        path = self.page("packed", Page(headers={"Content-Type": "text/html"}, body="page {n} " * 50))
+        path = self.stand.page("packed", Page(headers={"Content-Type": "text/html"}, body="page {n} " * 50))
         plain = stand.get(path)
         for accepts in ("gzip", "br, GZIP;q=0.5, deflate"):
             packed = stand.get(path, headers={"Accept-Encoding": accepts})
@@ -269,7 +261,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(stand.loads(path), 2)
 
     def test_nobody_gets_a_page_that_he_has_no_access_to(self):
-        stand, path = self.stand, self.page("locked", Page())
+        stand, path = self.stand, self.stand.page("locked", Page())
         self.assertEqual([stand.get(path, n, client="127.0.0.9").source for n in (0, 1)], ["LOADED", "CACHED"])
         self.assertEqual([stand.get(path, n).status for n in (0, 1)], [403, 403])
 
@@ -277,29 +269,29 @@ class Pages(unittest.TestCase):
         stand = self.stand
         self.assertEqual([stand.get("/page/off/x").source for _ in range(2)], ["", ""])
         self.assertEqual(stand.get("/page/brief").source, "LOADED")
-        self.assertTrue(0 < int(self.ttl_ms("/page/brief")) <= 1500)
+        self.assertTrue(0 < int(self.stand.ttl_ms("/page/brief")) <= 1500)
 
     def test_what_mod_headers_says_counts(self):
         stand = self.stand
         self.assertEqual([stand.get("/page/said").body for _ in range(2)], ["page 1", "page 2"])
         self.assertEqual([stand.get("/page/timed").headers["cache-control"] for _ in range(2)], ["max-age=33"] * 2)
-        self.assertLessEqual(int(self.ttl_ms("/page/timed")), 1000 * (33 + STALE_S))
+        self.assertLessEqual(int(self.stand.ttl_ms("/page/timed")), 1000 * (33 + STALE_S))
 
     def test_an_error_is_no_page_and_an_old_page_is_better(self):
         stand = self.stand
-        path = self.page("broken", Page(status=503))
+        path = self.stand.page("broken", Page(status=503))
         self.assertEqual([(a.status, a.body) for a in (stand.get(path), stand.get(path))], [(503, "page 1"), (503, "page 2")])
         self.assertIsNone(stand.value(path))
-        self.page("broken", Page(headers={"X-Which": "good"}))
+        self.stand.page("broken", Page(headers={"X-Which": "good"}))
         self.assertEqual(stand.get(path).body, "page 3")
-        self.page("broken", Page(status=500, headers={"X-Which": "bad"}))
+        self.stand.page("broken", Page(status=500, headers={"X-Which": "bad"}))
         stand.ask_redis("PEXPIRE", stand.key(path), str(1000 * STALE_S - 1))  # the other server has not seen another end
         old = stand.get(path, server=1)
         self.assertEqual((old.status, old.body, old.source, old.headers["x-which"]), (200, "page 3", "STALE", "good"))
         self.assertEqual(stand.loads(path), 4)
 
     def test_an_answer_that_breaks_off_is_not_kept(self):
-        stand, path = self.stand, self.page("short", Page(body="x" * 1000, short=500))
+        stand, path = self.stand, self.stand.page("short", Page(body="x" * 1000, short=500))
         for _ in range(2):
             try:
                 self.assertNotEqual(len(stand.get(path).body), 1000)
@@ -309,14 +301,14 @@ class Pages(unittest.TestCase):
         self.assertIsNone(stand.value(path))
 
     def test_somebody_elses_value_is_left_alone(self):
-        stand, path = self.stand, self.page("foreign", Page())
+        stand, path = self.stand, self.stand.page("foreign", Page())
         for value in ("HTTP/1.1", "HTTP/1.1 200\r\nNo end", "HTTP/1.1 500\r\nA: b\r\n\r\nbody", "hello"):
             stand.ask_redis("SET", stand.key(path), f'"{value}"'.replace("\r\n", "\\r\\n"))
             self.assertEqual((stand.get(path).status, stand.get(path, server=1).source), (200, ""), value)
 
     def test_the_origin_is_told_the_fence_of_its_load_and_nobody_elses(self):
         stand, fences = self.stand, []
-        path = self.page("fence", Page(headers={"Cache-Control": "no-store"}))
+        path = self.stand.page("fence", Page(headers={"Cache-Control": "no-store"}))
         for n in range(3):
             stand.get(path, headers={"Holdfast-Fence": "7"})
             fences.append(stand.origin.requests[path][1]["Holdfast-Fence"])

@@ -6,7 +6,6 @@ import http.server
 import os
 import shutil
 import sys
-import tempfile
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ sys.path.insert(0, str(SOURCE / "examples" / "demo"))
 
 from engines import Asking  # noqa: E402
 from httpd import Httpd, apache, free_port  # noqa: E402
-from processes import Child, Trouble, await_, free_ports  # noqa: E402,F401
+from processes import Child, InFolder, Trouble, await_, free_ports  # noqa: E402,F401
 
 ADDRESSES = ("127.0.0.1", "127.0.0.2")
 SITE = "shop.example"
@@ -109,7 +108,7 @@ class Answer:
         return self.headers.get("cache-status", "").rpartition("detail=")[2]
 
 
-class Stand:
+class Stand(InFolder):
     """A context manager. `lines`: more of both servers' configuration, or what makes it, given a folder to fill."""
 
     def __init__(self, module, lines=(), modules=(), mpm="event", query="lease_ms=1000&command_ms=1000", cache="/", **sizes):
@@ -117,14 +116,7 @@ class Stand:
         self.query, self.cache, self.httpds, self.redis = query, cache, [], None
 
     def __enter__(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-test-", dir="/tmp"))
-        self.folder.chmod(0o755)  # the children of an Apache that root starts are not root
-        try:
-            self.start()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
+        return self.begin("holdfast-test-", 0o755)  # the children of an Apache that root starts are not root
 
     def start(self):
         self.origin = Origin()
@@ -153,6 +145,15 @@ class Stand:
 
     def ask_redis(self, *words):
         return self.asking.ask(*(f"'{w}'" if " " in w and w[0] != '"' else w for w in words))
+
+    def page(self, name, page):
+        """The origin has it from now on. Returns its path."""
+        path = f"/page/{name}"
+        self.origin.pages[path] = page
+        return path
+
+    def ttl_ms(self, path):
+        return int(self.ask_redis("PTTL", self.key(path)))
 
     def key(self, path):
         """Of a proxied page, or of a file or script in our folder."""

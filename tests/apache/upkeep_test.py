@@ -33,14 +33,6 @@ class Upkeep(unittest.TestCase):
         cls.stand.__enter__()
         cls.addClassCleanup(cls.stand.__exit__)
 
-    def page(self, name, page):
-        path = f"/page/{name}"
-        self.stand.origin.pages[path] = page
-        return path
-
-    def ttl_ms(self, path):
-        return int(self.stand.ask_redis("PTTL", self.stand.key(path)))
-
     def grow_old(self, path):
         """For a server that has not seen another end of it."""
         self.stand.ask_redis("PEXPIRE", self.stand.key(path), str(1000 * STALE_S - 1))
@@ -55,7 +47,7 @@ class Upkeep(unittest.TestCase):
         return int(re.search(r"^holdfast_remote_commands_total\S* (\d+)$", self.stand.get("/holdfast").body, re.MULTILINE)[1])
 
     def test_a_page_from_memory_costs_no_command_and_a_change_is_told(self):
-        stand, path = self.stand, self.page("near", Page())
+        stand, path = self.stand, self.stand.page("near", Page())
         await_(lambda: stand.get(path).source == "NEAR", *stand.httpds)
         before = self.commands()
         answers = [stand.get(path) for _ in range(200)]
@@ -70,25 +62,25 @@ class Upkeep(unittest.TestCase):
         for n in range(30):
             path = f"/page/spread/{n}"
             stand.get(path)
-            ends.append(self.ttl_ms(path))
+            ends.append(self.stand.ttl_ms(path))
         self.assertTrue(all(0 < end <= 100000 for end in ends), ends)
         self.assertGreater(max(ends) - min(ends), 10000)
 
     def test_a_page_that_is_still_good_is_not_sent_again(self):
         stand = self.stand
-        path = self.page("same", Page(headers={"ETag": '"v"', "Cache-Control": "max-age=50", "X-Which": "{n}"}))
+        path = self.stand.page("same", Page(headers={"ETag": '"v"', "Cache-Control": "max-age=50", "X-Which": "{n}"}))
         self.assertEqual(stand.get(path).body, "page 1")
         self.loaded_long_ago(path)
         same = stand.get(path, server=1, headers={"If-None-Match": '"other"'})
         self.assertEqual(stand.origin.requests[path][1]["If-None-Match"], '"v"')
         self.assertEqual((same.status, same.body, same.source, same.headers["age"]), (200, "page 1", "LOADED", "0"))
         self.assertEqual((same.headers["x-which"], same.headers["cache-control"]), ("1", "max-age=50"))
-        self.assertTrue(1000 * STALE_S < self.ttl_ms(path) <= 1000 * (STALE_S + 50))
+        self.assertTrue(1000 * STALE_S < self.stand.ttl_ms(path) <= 1000 * (STALE_S + 50))
         self.assertEqual((stand.get(path).body, stand.loads(path)), ("page 1", 2))
 
     def test_a_page_that_has_changed_is_loaded_whole(self):
         stand = self.stand
-        path = self.page("changed", Page(headers={"ETag": '"v{n}"'}))
+        path = self.stand.page("changed", Page(headers={"ETag": '"v{n}"'}))
         stand.get(path)
         self.grow_old(path)
         self.assertEqual(stand.get(path, server=1).body, "page 2")
@@ -96,7 +88,7 @@ class Upkeep(unittest.TestCase):
 
     def test_a_client_that_has_it_hears_so(self):
         stand = self.stand
-        path = self.page("same-304", Page(headers={"ETag": '"v"'}))
+        path = self.stand.page("same-304", Page(headers={"ETag": '"v"'}))
         stand.get(path)
         self.grow_old(path)
         self.assertEqual(stand.get(path, server=1, headers={"If-None-Match": '"v"'}).status, 304)
@@ -104,7 +96,7 @@ class Upkeep(unittest.TestCase):
 
     def test_a_page_that_may_not_be_kept_any_more_is_left_alone(self):
         stand = self.stand
-        path = self.page("same-private", Page(headers={"ETag": '"v"'}, again={"Cache-Control": "private"}))
+        path = self.stand.page("same-private", Page(headers={"ETag": '"v"'}, again={"Cache-Control": "private"}))
         stand.get(path)
         self.grow_old(path)
         self.assertEqual(stand.get(path, server=1).body, "page 1")
@@ -116,11 +108,11 @@ class Upkeep(unittest.TestCase):
         self.grow_old(path)
         self.assertEqual((stand.get(path, server=1).source, stand.get(path).body), ("LOADED", "file a"))
         self.assertIn("holdfast_loads_same_total", stand.get("/holdfast", server=1).body)
-        self.assertGreater(self.ttl_ms(path), 1000 * STALE_S)
+        self.assertGreater(self.stand.ttl_ms(path), 1000 * STALE_S)
 
     def test_tags_are_named_and_hidden(self):
         stand = self.stand
-        path = self.page("tagged", Page(headers={"X-Tags": "red, big"}))
+        path = self.stand.page("tagged", Page(headers={"X-Tags": "red, big"}))
         answers = [stand.get(path, n) for n in (0, 1)]
         self.assertEqual([a.headers.get("x-tags") for a in answers], [None, None])
         self.assertNotIn("X-Tags", stand.value(path))
@@ -129,7 +121,7 @@ class Upkeep(unittest.TestCase):
 
     def test_a_page_with_a_tag_that_cannot_be_named_is_not_stored(self):
         stand = self.stand
-        path = self.page("too-many", Page(headers={"X-Tags": " ".join(f"t{n}" for n in range(9))}))
+        path = self.stand.page("too-many", Page(headers={"X-Tags": " ".join(f"t{n}" for n in range(9))}))
         self.assertEqual([stand.get(path).body for _ in range(2)], ["page 1", "page 2"])
         self.assertIsNone(stand.value(path))
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* near_test.c - values from memory: given out without a command, and not once the key has changed, however it did. */
-#include "tests/support/pages.h"
-#include "tests/support/takers.h"
+#include "tests/support/near.h"
 #include "tests/support/trackers.h"
 
 #include <sched.h>
@@ -14,21 +13,15 @@
 
 #include <cmocka.h>
 
-#define NEAR_MS 60000
 #define LAG_MS  20000 /* so long that only a message can have ended what was near */
 
-struct fixture {
-    struct hft_server *server;
-    hf_client *client;
-    struct hft_page page;
-    hf_error error;
-    _Atomic(int) refusals;
-};
+static _Atomic(int) refusals; /* lines in the log */
 
 static void count_refusals(hf_log_level level, const char *line, void *arg)
 {
+    (void)arg;
     if (level == HF_LOG_WARNING && strstr(line, "near_ms has no effect") != NULL)
-        atomic_fetch_add((_Atomic(int) *)arg, 1);
+        atomic_fetch_add(&refusals, 1);
 }
 
 static int set_up(void **state)
@@ -37,7 +30,8 @@ static int set_up(void **state)
     if (f == NULL)
         return -1;
     f->server = hft_server_start(NULL);
-    f->client = hft_client(f->server, HF_CLIENT(.near_lag_ms = LAG_MS, .log = count_refusals, .log_arg = &f->refusals));
+    f->client = hft_client(f->server, HF_CLIENT(.near_lag_ms = LAG_MS, .log = count_refusals));
+    refusals = 0;
     f->page.data = "loaded";
     *state = f;
     return 0;
@@ -52,36 +46,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-#define NEAR(...) HF_FETCH(.load = hft_load, .arg = &f->page, .near_ms = NEAR_MS, __VA_ARGS__)
-
-static hf_value *fetch(struct fixture *f, const char *key, const hf_fetch_options *options)
-{
-    hf_value *value;
-    if (hf_fetch(f->client, key, options, &value, &f->error) != HF_OK)
-        fail_msg("%s", f->error.message);
-    return value;
-}
-
-static hf_source source_of(struct fixture *f, const char *key)
-{
-    hf_value *value = fetch(f, key, NEAR());
-    hf_source source = value->source;
-    hf_value_free(value);
-    return source;
-}
-
-static void come_near(struct fixture *f, const char *key)
-{
-    HFT_UNTIL_TRUE(source_of(f, key) == HF_NEAR);
-}
-
-static hf_stats stats(struct fixture *f)
-{
-    hf_stats now;
-    hf_client_stats(f->client, &now);
-    return now;
-}
-
 static void ask(struct fixture *f, const char *command)
 {
     redisReply *reply = hft_server_ask(f->server, command);
@@ -94,10 +58,10 @@ static void a_hit_from_memory_costs_no_command(void **state)
 {
     struct fixture *f = *state;
     ask(f, "SET page there PX 60000");
-    come_near(f, "page");
+    hft_come_near(f, "page");
     ask(f, "CONFIG RESETSTAT");
     for (int i = 0; i < 1000; i++) {
-        hf_value *value = fetch(f, "page", NEAR());
+        hf_value *value = hft_near_fetch(f, "page", NEAR());
         assert_int_equal(value->source, HF_NEAR);
         assert_string_equal(value->data, "there");
         assert_true(value->stored);
@@ -106,9 +70,9 @@ static void a_hit_from_memory_costs_no_command(void **state)
     }
     assert_int_equal(hft_server_calls(f->server, "get"), 0);
     assert_int_equal(f->page.loads, 0);
-    assert_true(stats(f).hits_near >= 1000);
-    assert_int_equal(stats(f).near_values, 1);
-    hf_value *value = fetch(f, "page", HF_FETCH(.load = hft_load, .arg = &f->page));
+    assert_true(hft_near_stats(f).hits_near >= 1000);
+    assert_int_equal(hft_near_stats(f).near_values, 1);
+    hf_value *value = hft_near_fetch(f, "page", HF_FETCH(.load = hft_load, .arg = &f->page));
     assert_int_equal(value->source, HF_CACHED); /* who does not ask for it gets nothing from memory */
     hf_value_free(value);
 }
@@ -118,11 +82,11 @@ static void is_told(struct fixture *f, const char *before, const char *change, c
 {
     ask(f, "DEL page");
     ask(f, before);
-    come_near(f, "page");
-    uint64_t told = stats(f).near_told;
+    hft_come_near(f, "page");
+    uint64_t told = hft_near_stats(f).near_told;
     ask(f, change);
-    HFT_UNTIL_TRUE(stats(f).near_told > told || source_of(f, "page") != HF_NEAR);
-    hf_value *value = fetch(f, "page", NEAR());
+    HFT_UNTIL_TRUE(hft_near_stats(f).near_told > told || hft_near_source(f, "page") != HF_NEAR);
+    hf_value *value = hft_near_fetch(f, "page", NEAR());
     if (strcmp(value->data, after) != 0)
         fail_msg("%s: %s, not %s (source %d)", change, (const char *)value->data, after, (int)value->source);
     hf_value_free(value);
@@ -152,11 +116,11 @@ static void a_shorter_life_is_told_too(void **state)
 {
     struct fixture *f = *state;
     ask(f, "SET page old PX 60000");
-    come_near(f, "page");
-    uint64_t told = stats(f).near_told;
+    hft_come_near(f, "page");
+    uint64_t told = hft_near_stats(f).near_told;
     ask(f, "PEXPIRE page 5000");
-    HFT_UNTIL_TRUE(stats(f).near_told > told);
-    hf_value *value = fetch(f, "page", NEAR());
+    HFT_UNTIL_TRUE(hft_near_stats(f).near_told > told);
+    hf_value *value = hft_near_fetch(f, "page", NEAR());
     assert_int_equal(value->source, HF_CACHED);
     assert_in_range(value->fresh_ms, 1, 5000);
     hf_value_free(value);
@@ -167,12 +131,12 @@ static void its_own_forget_and_load_leave_nothing_older(void **state)
     struct fixture *f = *state;
     for (int i = 0; i < 50; i++) {
         ask(f, "SET page old PX 60000");
-        come_near(f, "page");
+        hft_come_near(f, "page");
         assert_int_equal(hf_fetch_forget(f->client, "page", &f->error), HF_OK);
-        hf_value *value = fetch(f, "page", NEAR());
+        hf_value *value = hft_near_fetch(f, "page", NEAR());
         assert_string_equal(value->data, "loaded");
         hf_value_free(value);
-        value = fetch(f, "page", NEAR());
+        value = hft_near_fetch(f, "page", NEAR());
         assert_string_equal(value->data, "loaded");
         hf_value_free(value);
     }
@@ -184,13 +148,13 @@ static void an_eviction_is_told(void **state)
 {
     struct fixture *f = *state;
     ask(f, "SET page there");
-    come_near(f, "page");
-    uint64_t told = stats(f).near_told;
+    hft_come_near(f, "page");
+    uint64_t told = hft_near_stats(f).near_told;
     ask(f, "CONFIG SET maxmemory-policy allkeys-random maxmemory 1");
-    HFT_UNTIL_TRUE(stats(f).near_told > told);
+    HFT_UNTIL_TRUE(hft_near_stats(f).near_told > told);
     ask(f, "CONFIG SET maxmemory-policy noeviction maxmemory 0");
     assert_int_equal(hft_server_ask_integer(f->server, "EXISTS page"), 0);
-    assert_int_equal(source_of(f, "page"), HF_LOADED);
+    assert_int_equal(hft_near_source(f, "page"), HF_LOADED);
 }
 
 static void a_server_that_remembers_few_keys_tells_of_the_others(void **state)
@@ -201,16 +165,16 @@ static void a_server_that_remembers_few_keys_tells_of_the_others(void **state)
     for (int i = 0; i < 5; i++) {
         (void)snprintf(key, sizeof key, "page%d", i);
         freeReplyObject(hft_server_ask(f->server, "SET %s old", key));
-        come_near(f, key);
+        hft_come_near(f, key);
     }
-    HFT_UNTIL_TRUE(stats(f).near_told >= 4);
+    HFT_UNTIL_TRUE(hft_near_stats(f).near_told >= 4);
     for (int i = 0; i < 5; i++) {
         (void)snprintf(key, sizeof key, "page%d", i);
-        uint64_t told = stats(f).near_told;
-        bool is_near = source_of(f, key) == HF_NEAR;
+        uint64_t told = hft_near_stats(f).near_told;
+        bool is_near = hft_near_source(f, key) == HF_NEAR;
         freeReplyObject(hft_server_ask(f->server, "SET %s new", key));
-        HFT_UNTIL_TRUE(!is_near || stats(f).near_told > told);
-        hf_value *value = fetch(f, key, NEAR());
+        HFT_UNTIL_TRUE(!is_near || hft_near_stats(f).near_told > told);
+        hf_value *value = hft_near_fetch(f, key, NEAR());
         assert_string_equal(value->data, is_near || value->source != HF_NEAR ? "new" : "old");
         hf_value_free(value);
     }
@@ -222,7 +186,7 @@ static void a_server_that_remembers_few_keys_tells_of_the_others(void **state)
 
 static bool is_none_near(struct fixture *f)
 {
-    hf_value *value = fetch(f, "page", NONE());
+    hf_value *value = hft_near_fetch(f, "page", NONE());
     bool is = value->absent && value->source == HF_NEAR;
     hf_value_free(value);
     return is;
@@ -252,10 +216,10 @@ static void that_there_is_one_now_is_told(void **state)
 {
     struct fixture *f = *state;
     none_comes_near(f);
-    uint64_t told = stats(f).near_told;
+    uint64_t told = hft_near_stats(f).near_told;
     ask(f, "SET page there");
-    HFT_UNTIL_TRUE(stats(f).near_told > told);
-    hf_value *value = fetch(f, "page", NONE());
+    HFT_UNTIL_TRUE(hft_near_stats(f).near_told > told);
+    hf_value *value = hft_near_fetch(f, "page", NONE());
     assert_string_equal(value->data, "there");
     hf_value_free(value);
 }
@@ -265,10 +229,10 @@ static void that_it_was_forgotten_is_told_to_who_has_it_near(void **state)
     struct fixture *f = *state;
     hf_client *other = hft_client(f->server, NULL);
     none_comes_near(f);
-    uint64_t told = stats(f).near_told;
+    uint64_t told = hft_near_stats(f).near_told;
     assert_int_equal(hf_fetch_forget(other, "page", &f->error), HF_OK);
-    HFT_UNTIL_TRUE(stats(f).near_told > told);
-    hf_value *value = fetch(f, "page", NONE());
+    HFT_UNTIL_TRUE(hft_near_stats(f).near_told > told);
+    hf_value *value = hft_near_fetch(f, "page", NONE());
     assert_int_equal(value->source, HF_LOADED);
     assert_string_equal(value->data, "loaded");
     hf_value_free(value);
@@ -281,12 +245,12 @@ static void that_there_is_none_ends_in_memory_as_at_the_server(void **state)
     bool is_near = false, was_near = false;
     f->page.absent = true;
     int64_t loaded_ms, began_ms = 0;
-    hf_value_free(fetch(f, "other", NEAR())); /* so that the lane is armed by then, or soon */
-    hf_value_free(fetch(f, "page", NEAR(.negative_ttl_ms = 1500)));
+    hf_value_free(hft_near_fetch(f, "other", NEAR())); /* so that the lane is armed by then, or soon */
+    hf_value_free(hft_near_fetch(f, "page", NEAR(.negative_ttl_ms = 1500)));
     loaded_ms = hft_boottime_ms() + 1;
     while (f->page.loads == 2) {
         began_ms = hft_boottime_ms();
-        hf_value *value = fetch(f, "page", NEAR(.negative_ttl_ms = 1500));
+        hf_value *value = hft_near_fetch(f, "page", NEAR(.negative_ttl_ms = 1500));
         is_near = value->source == HF_NEAR;
         was_near = was_near || is_near;
         assert_true(!is_near || began_ms <= loaded_ms + 1501);
@@ -306,16 +270,16 @@ static void a_value_above_a_quarter_of_the_memory_is_asked_for(void **state)
     assert_int_equal(hf_client_close(f->client, NULL), HF_OK);
     f->client = hft_client(f->server, HF_CLIENT(.near_lag_ms = LAG_MS, .local_bytes = 8000));
     freeReplyObject(hft_server_ask(f->server, "SET small there"));
-    come_near(f, "small");
+    hft_come_near(f, "small");
     freeReplyObject(hft_server_ask(f->server, "SET %s %s", key, value));
     for (int i = 0; i < 20; i++) {
-        hf_value *got = fetch(f, key, NEAR());
+        hf_value *got = hft_near_fetch(f, key, NEAR());
         assert_int_equal(got->source, HF_CACHED);
         assert_string_equal(got->data, value);
         hf_value_free(got);
     }
-    assert_int_equal(stats(f).near_values, 1);
-    assert_int_equal(source_of(f, "small"), HF_NEAR);
+    assert_int_equal(hft_near_stats(f).near_values, 1);
+    assert_int_equal(hft_near_source(f, "small"), HF_NEAR);
 }
 
 /* ---- a crowd on one key ---- */
@@ -344,7 +308,8 @@ static void *read_on(void *arg)
     hf_value *value;
     while (!atomic_load(&crowd->stop)) {
         int least = atomic_load(&crowd->least);
-        hf_status status = hf_fetch(crowd->f->client, "hot", HF_FETCH(.load = load_count, .arg = crowd, .near_ms = NEAR_MS), &value, NULL);
+        const hf_fetch_options *options = HF_FETCH(.load = load_count, .arg = crowd, .near_ms = HFT_NEAR_MS);
+        hf_status status = hf_fetch(crowd->f->client, "hot", options, &value, NULL);
         if (status != HF_OK || (int)strtol(value->data, NULL, 10) < least)
             (void)atomic_fetch_add(&crowd->wrong, 1);
         hf_value_free(value);
@@ -359,16 +324,16 @@ static void a_crowd_asks_seldom_and_gets_nothing_that_was_forgotten(void **state
     pthread_t threads[CROWD];
     for (int i = 0; i < CROWD; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, read_on, &crowd), 0);
-    HFT_UNTIL_TRUE(stats(crowd.f).hits_near > 1000);
-    int64_t reads = (int64_t)stats(crowd.f).near_reads;
+    HFT_UNTIL_TRUE(hft_near_stats(crowd.f).hits_near > 1000);
+    int64_t reads = (int64_t)hft_near_stats(crowd.f).near_reads;
     for (int i = 1; i <= FORGETS; i++) {
         atomic_store(&crowd.origin, i);
         assert_int_equal(hf_fetch_forget(crowd.f->client, "hot", NULL), HF_OK);
         atomic_store(&crowd.least, i);
-        uint64_t hits = stats(crowd.f).hits_near;
-        HFT_UNTIL_TRUE(stats(crowd.f).hits_near > hits + 1000);
+        uint64_t hits = hft_near_stats(crowd.f).hits_near;
+        HFT_UNTIL_TRUE(hft_near_stats(crowd.f).hits_near > hits + 1000);
     }
-    reads = (int64_t)stats(crowd.f).near_reads - reads;
+    reads = (int64_t)hft_near_stats(crowd.f).near_reads - reads;
     atomic_store(&crowd.stop, true);
     for (int i = 0; i < CROWD; i++)
         (void)pthread_join(threads[i], NULL);
@@ -386,25 +351,24 @@ static void without(struct fixture *f, const char *rights)
     (void)snprintf(command, sizeof command, "ACL SETUSER web reset on >secret ~* &* +@all %s", rights);
     ask(f, command);
     ask(f, "SET page there");
-    atomic_store(&f->refusals, 0);
-    f->client = hft_client(f->server, HF_CLIENT(.user = "web", .password = "secret", .near_lag_ms = 100, .log = count_refusals,
-                                                .log_arg = &f->refusals));
+    atomic_store(&refusals, 0);
+    f->client = hft_client(f->server, HF_CLIENT(.user = "web", .password = "secret", .near_lag_ms = 100, .log = count_refusals));
     int64_t until_ms = hft_boottime_ms() + 20000;
-    while (atomic_load(&f->refusals) == 0) {
+    while (atomic_load(&refusals) == 0) {
         hft_pause(until_ms, rights);
-        hf_value *value = fetch(f, "page", NEAR());
+        hf_value *value = hft_near_fetch(f, "page", NEAR());
         assert_int_equal(value->source, HF_CACHED);
         assert_string_equal(value->data, "there");
         hf_value_free(value);
     }
     for (int i = 0; i < 20; i++)
-        assert_int_equal(source_of(f, "page"), HF_CACHED);
+        assert_int_equal(hft_near_source(f, "page"), HF_CACHED);
     assert_int_equal(hf_fetch_forget(f->client, "page", &f->error), HF_OK);
-    assert_int_equal(source_of(f, "page"), HF_LOADED);
-    assert_int_equal(source_of(f, "page"), HF_CACHED);
-    assert_int_equal(stats(f).hits_near, 0);
-    assert_int_equal(stats(f).near_values, 0);
-    assert_int_equal(atomic_load(&f->refusals), 1);
+    assert_int_equal(hft_near_source(f, "page"), HF_LOADED);
+    assert_int_equal(hft_near_source(f, "page"), HF_CACHED);
+    assert_int_equal(hft_near_stats(f).hits_near, 0);
+    assert_int_equal(hft_near_stats(f).near_values, 0);
+    assert_int_equal(atomic_load(&refusals), 1);
 }
 
 static void where_the_server_does_not_track_all_is_as_without(void **state)

@@ -2,9 +2,8 @@
 /* near_trouble_test.c - values from memory while connections, messages and the server fail: none is given out that was gone for
  * longer than promised, and hits from memory come back by themselves. */
 #include "tests/support/fleet.h"
-#include "tests/support/pages.h"
+#include "tests/support/near.h"
 #include "tests/support/proxy.h"
-#include "tests/support/takers.h"
 #include "tests/support/trackers.h"
 
 #include <setjmp.h>
@@ -16,24 +15,20 @@
 
 #include <cmocka.h>
 
-#define NEAR_MS 60000
 #define LAG_MS  400
 #define PX_MS   60000
 
-struct fixture {
-    struct hft_server *server;
-    struct hft_proxy *proxy;
-    hf_client *client;
-    struct hft_page page;
-    hf_error error;
-    int version;
-    /* of the proxy's judge */
-    _Atomic(int) late_ms; /* the answer to the next tracked read, and what is behind it; once */
+static int page_version; /* now */
+static struct {       /* of the proxy's judge */
+    _Atomic(int) ms;      /* the answer to the next tracked read, and what is behind it; once */
     uint64_t reader;      /* the connection on which that GET was */
-};
+} late;
 
 static int set_up(void **state)
 {
+    page_version = 0;
+    late.reader = 0;
+    atomic_store(&late.ms, 0);
     struct fixture *f = calloc(1, sizeof *f);
     if (f == NULL)
         return -1;
@@ -60,42 +55,12 @@ static void open_with(struct fixture *f, int64_t lag_ms, int64_t command_ms)
     f->client = hft_client_at(hft_proxy_url(f->proxy), HF_CLIENT(.near_lag_ms = lag_ms, .command_ms = command_ms, .lanes = 1));
 }
 
-#define NEAR(...) HF_FETCH(.load = hft_load, .arg = &f->page, .near_ms = NEAR_MS, __VA_ARGS__)
-
-static hf_value *fetch(struct fixture *f, const char *key, const hf_fetch_options *options)
-{
-    hf_value *value;
-    if (hf_fetch(f->client, key, options, &value, &f->error) != HF_OK)
-        fail_msg("%s", f->error.message);
-    return value;
-}
-
-static hf_source source_of(struct fixture *f, const char *key)
-{
-    hf_value *value = fetch(f, key, NEAR());
-    hf_source source = value->source;
-    hf_value_free(value);
-    return source;
-}
-
-static void come_near(struct fixture *f, const char *key)
-{
-    HFT_UNTIL_TRUE(source_of(f, key) == HF_NEAR);
-}
-
 static bool is_near_as(struct fixture *f, int version)
 {
-    hf_value *value = fetch(f, "page", NEAR());
+    hf_value *value = hft_near_fetch(f, "page", NEAR());
     bool is = value->source == HF_NEAR && strtol(value->data, NULL, 10) == version;
     hf_value_free(value);
     return is;
-}
-
-static hf_stats stats(struct fixture *f)
-{
-    hf_stats now;
-    hf_client_stats(f->client, &now);
-    return now;
 }
 
 static void ask(struct fixture *f, const char *command)
@@ -110,7 +75,7 @@ static void set(struct fixture *f, int version)
 {
     char command[64];
     (void)snprintf(command, sizeof command, "SET page %d PX %d", version, PX_MS);
-    f->version = version;
+    page_version = version;
     ask(f, command);
 }
 
@@ -129,34 +94,34 @@ static void hold_back(struct fixture *f, enum hft_class class, int64_t ms)
 /* It is changed now: within bound_ms of that the old value may be given out, and not to any later call. */
 static void is_seen_within(struct fixture *f, int64_t bound_ms, const hf_fetch_options *options)
 {
-    set(f, f->version + 1);
+    set(f, page_version + 1);
     int64_t gone_ms = hft_boottime_ms(), began_ms;
     int got;
     do {
         began_ms = hft_boottime_ms();
-        hf_value *value = fetch(f, "page", options);
+        hf_value *value = hft_near_fetch(f, "page", options);
         got = version_of(value);
-        if (got != 0 && got != f->version && began_ms > gone_ms + 1 + bound_ms)
+        if (got != 0 && got != page_version && began_ms > gone_ms + 1 + bound_ms)
             fail_msg("version %d was given out (source %d) to a call that began %lld ms after version %d was there", got,
-                     (int)value->source, (long long)(began_ms - gone_ms), f->version);
+                     (int)value->source, (long long)(began_ms - gone_ms), page_version);
         hf_value_free(value);
-    } while (got != f->version && began_ms < gone_ms + 20000);
-    assert_int_equal(got, f->version);
+    } while (got != page_version && began_ms < gone_ms + 20000);
+    assert_int_equal(got, page_version);
 }
 
 static void all_is_well_again(struct fixture *f)
 {
     hft_proxy_network(f->proxy, NULL);
-    come_near(f, "page");
+    hft_come_near(f, "page");
     is_seen_within(f, LAG_MS, NEAR());
-    come_near(f, "page");
+    hft_come_near(f, "page");
 }
 
 static void begin_near(struct fixture *f)
 {
     open_with(f, LAG_MS, 1000);
     set(f, 1);
-    come_near(f, "page");
+    hft_come_near(f, "page");
 }
 
 /* ---- connections ---- */
@@ -168,7 +133,7 @@ static void a_lane_that_is_killed(void **state)
     for (int i = 0; i < 5; i++) {
         hft_kill_first_redirecting(f->server);
         is_seen_within(f, LAG_MS, NEAR());
-        come_near(f, "page");
+        hft_come_near(f, "page");
     }
     all_is_well_again(f);
 }
@@ -181,7 +146,7 @@ static void a_tracker_that_is_killed(void **state)
         hft_kill_tracker(f->server);
         is_seen_within(f, LAG_MS, NEAR());
         HFT_UNTIL_TRUE(hft_is_redirected(f->server));
-        come_near(f, "page");
+        hft_come_near(f, "page");
     }
     all_is_well_again(f);
 }
@@ -221,7 +186,7 @@ static void near_ms_bounds_it_too(void **state)
     struct fixture *f = *state;
     open_with(f, 20000, 1000);
     set(f, 1);
-    come_near(f, "page");
+    hft_come_near(f, "page");
     hold_back(f, HFT_SUBSCRIBER, 900);
     is_seen_within(f, 150, HF_FETCH(.load = hft_load, .arg = &f->page, .near_ms = 150));
     hft_proxy_network(f->proxy, NULL);
@@ -233,11 +198,11 @@ static void the_keys_end_needs_no_message(void **state)
     open_with(f, 20000, 1000);
     ask(f, "SET page 1 PX 500");
     int64_t end_ms = hft_boottime_ms() + 502, began_ms;
-    come_near(f, "page");
+    hft_come_near(f, "page");
     hold_back(f, HFT_SUBSCRIBER, 900);
     do {
         began_ms = hft_boottime_ms();
-        hf_value *value = fetch(f, "page", NEAR());
+        hf_value *value = hft_near_fetch(f, "page", NEAR());
         assert_true(version_of(value) != 1 || began_ms <= end_ms);
         hf_value_free(value);
     } while (began_ms <= end_ms);
@@ -249,13 +214,13 @@ static void the_keys_end_needs_no_message(void **state)
 
 static void judge(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
 {
-    struct fixture *f = arg;
+    (void)arg;
     if (request->class == HFT_COMMANDS && hft_request_is(request, "GET", "page"))
-        f->reader = request->connection;
-    if (request->connection != f->reader || !hft_request_is(request, "EXEC", NULL) || atomic_load(&f->late_ms) == 0)
+        late.reader = request->connection;
+    if (request->connection != late.reader || !hft_request_is(request, "EXEC", NULL) || atomic_load(&late.ms) == 0)
         return;
     judgement->sentence = HFT_LATE_REPLY;
-    judgement->delay_ns = (int64_t)atomic_exchange(&f->late_ms, 0) * 1000000;
+    judgement->delay_ns = (int64_t)atomic_exchange(&late.ms, 0) * 1000000;
 }
 
 /* Begins a read of version 2 whose answer comes so late; it is executed when this returns. */
@@ -263,13 +228,13 @@ static void begin_late_read(struct fixture *f, struct hft_fetcher *fetcher, int 
 {
     open_with(f, 20000, 10000);
     set(f, 1);
-    come_near(f, "page");
-    uint64_t told = stats(f).near_told;
+    hft_come_near(f, "page");
+    uint64_t told = hft_near_stats(f).near_told;
     set(f, 2);
-    HFT_UNTIL_TRUE(stats(f).near_told > told);
-    hft_proxy_judge(f->proxy, judge, f);
+    HFT_UNTIL_TRUE(hft_near_stats(f).near_told > told);
+    hft_proxy_judge(f->proxy, judge, NULL);
     int64_t gets = hft_server_calls(f->server, "get");
-    atomic_store(&f->late_ms, late_ms);
+    atomic_store(&late.ms, late_ms);
     hft_fetch(fetcher, f->client, "page", options);
     HFT_UNTIL_TRUE(hft_server_calls(f->server, "get") > gets);
 }
@@ -286,9 +251,9 @@ static void what_has_changed_before_its_answer_is_not_near(void **state)
     struct fixture *f = *state;
     struct hft_fetcher fetcher;
     begin_late_read(f, &fetcher, 700, NEAR());
-    uint64_t told = stats(f).near_told;
+    uint64_t told = hft_near_stats(f).near_told;
     set(f, 3);
-    HFT_UNTIL_TRUE(stats(f).near_told > told);
+    HFT_UNTIL_TRUE(hft_near_stats(f).near_told > told);
     end_late_read(&fetcher);
     is_seen_within(f, 0, NEAR()); /* but for the change that it makes itself, which no message has overtaken */
     hft_proxy_judge(f->proxy, NULL, NULL);
@@ -299,13 +264,13 @@ static void what_was_flushed_before_its_answer_is_not_near(void **state)
     struct fixture *f = *state;
     struct hft_fetcher fetcher;
     begin_late_read(f, &fetcher, 700, NEAR());
-    uint64_t told = stats(f).near_told;
+    uint64_t told = hft_near_stats(f).near_told;
     ask(f, "FLUSHALL");
     set(f, 3);
     ask(f, "PUBLISH __redis__:invalidate something"); /* behind the word of the flush */
-    HFT_UNTIL_TRUE(stats(f).near_told > told);
+    HFT_UNTIL_TRUE(hft_near_stats(f).near_told > told);
     end_late_read(&fetcher);
-    hf_value *value = fetch(f, "page", NEAR());
+    hf_value *value = hft_near_fetch(f, "page", NEAR());
     assert_int_equal(version_of(value), 3);
     hf_value_free(value);
     hft_proxy_judge(f->proxy, NULL, NULL);
@@ -322,7 +287,7 @@ static void what_is_near_is_as_old_as_its_read(void **state)
     bool is_near = true;
     while (is_near) {
         began_ms = hft_boottime_ms();
-        hf_value *value = fetch(f, "page", &options);
+        hf_value *value = hft_near_fetch(f, "page", &options);
         is_near = value->source == HF_NEAR;
         assert_true(!is_near || began_ms <= read_ms + 2000);
         assert_true(!is_near || value->fresh_ms <= PX_MS - (began_ms - read_ms));
@@ -343,19 +308,19 @@ static void what_was_read_while_a_load_was_stored_is_not_near_after_it(void **st
     f->client = hft_client_at(hft_proxy_url(f->proxy), HF_CLIENT(.near_lag_ms = 20000, .command_ms = 10000, .lanes = 1,
                                                                  .local_bytes = 64 << 20));
     f->page.data = made;
-    hft_proxy_judge(f->proxy, judge, f);
+    hft_proxy_judge(f->proxy, judge, NULL);
     for (int i = 1; i <= ROUNDS; i++) {
         memset(made, '0' + i, LONG);
         set(f, i);
         HFT_UNTIL_TRUE(is_near_as(f, i));
         hold_back(f, HFT_SUBSCRIBER, 1500);
-        atomic_store(&f->late_ms, 500);
+        atomic_store(&late.ms, 500);
         hft_fetch(&loader, f->client, "page", NEAR(.stale_ms = 10 * PX_MS));
-        while (source_of(f, "page") == HF_NEAR)
+        while (hft_near_source(f, "page") == HF_NEAR)
             continue;
         assert_int_equal(hft_fetched(&loader), HF_OK);
         assert_int_equal(loader.value->source, HF_LOADED);
-        hf_value *value = fetch(f, "page", NEAR());
+        hf_value *value = hft_near_fetch(f, "page", NEAR());
         assert_int_equal(value->size, LONG);
         hf_value_free(value);
         hf_value_free(loader.value);
@@ -411,30 +376,30 @@ static void after_a_freeze_the_same_values_are_near(void **state)
     char key[16];
     open_with(f, 200, 5000);
     set(f, 1);
-    come_near(f, "page");
+    hft_come_near(f, "page");
     for (int i = 0; i < 10; i++) {
         (void)snprintf(key, sizeof key, "page%d", i);
         freeReplyObject(hft_server_ask(f->server, "SET %s there", key));
-        come_near(f, key);
+        hft_come_near(f, key);
     }
-    come_near(f, "page");
-    uint64_t lapses = stats(f).near_lapses;
+    hft_come_near(f, "page");
+    uint64_t lapses = hft_near_stats(f).near_lapses;
     hft_server_freeze(f->server);
     int64_t lapsed_ms = hft_boottime_ms() + 250;
     HFT_UNTIL_TRUE(hft_boottime_ms() > lapsed_ms);
     hft_fetch(&fetcher, f->client, "page", NEAR());
-    HFT_UNTIL_TRUE(stats(f).near_lapses > lapses);
+    HFT_UNTIL_TRUE(hft_near_stats(f).near_lapses > lapses);
     assert_false(atomic_load(&fetcher.done)); /* the server is asked */
     hft_server_thaw(f->server);
     assert_int_equal(hft_fetched(&fetcher), HF_OK);
     hf_value_free(fetcher.value);
-    come_near(f, "page");
-    uint64_t reads = stats(f).near_reads;
+    hft_come_near(f, "page");
+    uint64_t reads = hft_near_stats(f).near_reads;
     for (int i = 0; i < 10; i++) {
         (void)snprintf(key, sizeof key, "page%d", i);
-        assert_int_equal(source_of(f, key), HF_NEAR);
+        assert_int_equal(hft_near_source(f, key), HF_NEAR);
     }
-    assert_int_equal(stats(f).near_reads, reads);
+    assert_int_equal(hft_near_stats(f).near_reads, reads);
 }
 
 static void another_run_of_the_server_is_another_server(void **state)
@@ -444,7 +409,7 @@ static void another_run_of_the_server_is_another_server(void **state)
     for (int i = 0; i < 3; i++) {
         hft_server_restart(f->server);
         is_seen_within(f, LAG_MS, NEAR());
-        come_near(f, "page");
+        hft_come_near(f, "page");
     }
     all_is_well_again(f);
 }
@@ -459,19 +424,19 @@ static void another_primary_is_followed(void **state)
     f->server = fleet.server[0];
     f->client = hft_client_at(fleet.url, HF_CLIENT(.near_lag_ms = LAG_MS));
     set(f, 1);
-    come_near(f, "page");
+    hft_come_near(f, "page");
     f->server = fleet.server[hft_fleet_fail_over(&fleet)];
     set(f, 2);
     int got = 1;
     for (int64_t until_ms = hft_boottime_ms() + 20000; got != 2; hft_pause(until_ms, "the new primary's value")) {
-        hf_value *value = fetch(f, "page", NEAR());
+        hf_value *value = hft_near_fetch(f, "page", NEAR());
         got = version_of(value);
         hf_value_free(value);
     }
-    come_near(f, "page");
+    hft_come_near(f, "page");
     for (int i = 0; i < 3; i++) {
         is_seen_within(f, LAG_MS, NEAR());
-        come_near(f, "page");
+        hft_come_near(f, "page");
     }
     (void)hf_client_close(f->client, NULL);
     f->client = NULL;
