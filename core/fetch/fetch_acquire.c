@@ -37,7 +37,11 @@ hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error)
     hfi_mutex_lock(f->lock->mutex);
     bool has_room = hfi_shared_of(f->lock) != NULL;
     hfi_mutex_unlock(f->lock->mutex);
-    return has_room ? HF_OK : hfi_fail(error, HF_NOMEM, "", "no memory to fetch");
+    if (has_room)
+        return HF_OK;
+    hfi_table_unref(f->lock);
+    f->lock = NULL;
+    return hfi_fail(error, HF_NOMEM, "", "no memory to fetch");
 }
 
 #define ROUNDED_MS 2 /* two clocks that count milliseconds: the very value found lives so much longer at most */

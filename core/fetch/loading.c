@@ -80,7 +80,7 @@ static hf_status judge(struct hf_loading *loading, hf_status status)
     if (status == HF_OK && loading->body != NULL)
         return HF_OK;
     (void)hfi_quote(quoted, sizeof quoted, loading->key, loading->key_size);
-    if (status == HF_OK)
+    if (status == HF_OK && loading->failure.status == HF_OK)
         status = loading->answered
                      ? hfi_fail(&loading->failure, HF_NOMEM, "", "no memory for the value of %s", quoted)
                      : hfi_fail(&loading->failure, HF_LOAD_FAILED, "call hf_loading_set, _give, _same or _absent before returning HF_OK",

@@ -21,6 +21,7 @@
 
 enum state {
     READS,   /* to be read, or being read   */
+    OLD,     /* a loader thread is to load  */
     TRIES,   /* for the lease               */
     LOADS,   /* has the lease               */
     WAITS,   /* for others: step 4          */
@@ -33,10 +34,11 @@ struct part { /* one item */
     struct hfi_fetch fetch;
     enum state state;
     enum hfi_freshness freshness; /* of what was found */
+    int64_t since_ns;             /* from then on it waits for others */
     struct hfi_fetch_asking asking;
     hf_lease *lease;
     struct hf_loading loading;
-    struct hfi_callback callback; /* while its lease is held: a loader that fetches it would wait for this very thread */
+    struct hfi_callback callback;
     struct hfi_filler *filler;
     hf_error error;
 };
@@ -58,6 +60,7 @@ static void end(struct part *part, hf_status status)
 static void begin_part(struct many *many, struct part *part, hf_fetch_item *item)
 {
     part->item = item;
+    part->since_ns = many->since_ns;
     part->error.status = HF_OK;
     part->fetch = (struct hfi_fetch){.client = many->client, .key = &part->key, .options = many->options, .since_ns = many->since_ns,
                                      .began_ns = many->since_ns, .left_ms = -2};
@@ -78,18 +81,24 @@ static void begin_part(struct many *many, struct part *part, hf_fetch_item *item
 
 /* ---- 1, 2 ---- */
 
-/* An old one that this thread is to load goes on to the tries. soft_ms is for all of them together. */
 static void take_found(struct part *part)
+{
+    struct hfi_fetch *f = &part->fetch;
+    bool here = f->options->where == HF_LOAD_HERE || hfi_loader_is_running();
+    part->freshness = hfi_fetch_judge(f);
+    if (part->freshness == HFI_FRESH)
+        end(part, hfi_fetch_give(f, HFI_FRESH, &part->item->value, &part->error));
+    else
+        part->state = here ? TRIES : OLD;
+}
+
+/* Once all is read: soft_ms is for all of them together. */
+static void load_aside(struct part *part)
 {
     struct hfi_fetch *f = &part->fetch;
     const hf_fetch_options *all = f->options;
     hf_fetch_options options = *all;
     int64_t spent_ms = (hfi_now(f->client->clock) - f->since_ns) / HFI_MS;
-    part->freshness = hfi_fetch_judge(f);
-    if (part->freshness != HFI_FRESH && (all->where == HF_LOAD_HERE || hfi_loader_is_running())) {
-        part->state = TRIES;
-        return;
-    }
     options.soft_ms = all->soft_ms > spent_ms ? all->soft_ms - spent_ms : 0;
     f->options = &options;
     end(part, hfi_fetch_give(f, part->freshness, &part->item->value, &part->error));
@@ -174,19 +183,24 @@ static void end_try(struct part *part)
         part->state = WAITS;
 }
 
+static void begin_try(struct part *part)
+{
+    hf_status status = hfi_fetch_need_lock(&part->fetch, &part->error);
+    if (status == HF_OK)
+        hfi_fetch_try_begin(&part->fetch, &part->asking);
+    else if (part->fetch.found != NULL)
+        end_old(part);
+    else
+        end(part, status);
+}
+
 static void try_all(struct many *many)
 {
     for (size_t first = 0; first < many->count; first += AT_ONCE) {
         size_t next = many->count - first < AT_ONCE ? many->count : first + AT_ONCE;
-        for (size_t i = first; i < next; i++) {
-            struct part *part = &many->parts[i];
-            if (part->state == TRIES && hfi_fetch_need_lock(&part->fetch, &part->error) != HF_OK && part->fetch.found != NULL)
-                end_old(part);
-            else if (part->state == TRIES && part->fetch.lock == NULL)
-                end(part, part->error.status);
-            else if (part->state == TRIES)
-                hfi_fetch_try_begin(&part->fetch, &part->asking);
-        }
+        for (size_t i = first; i < next; i++)
+            if (many->parts[i].state == TRIES)
+                begin_try(&many->parts[i]);
         for (size_t i = first; i < next; i++)
             if (many->parts[i].state == TRIES)
                 hfi_lane_flush(many->parts[i].fetch.lock->lane);
@@ -220,31 +234,37 @@ static void load_together(struct many *many, struct hf_loading **loadings, struc
         hfi_fetch_load_end(&parts[i]->fetch, loadings[i], statuses[i]);
 }
 
-/* One after the other: the time that each may take begins with its lease, so one that comes too late waits like others. */
-static hf_status load_alone(struct part *part)
+/* The time that a load may take began with its lease: if that is over, it waits like others, from now on. */
+static void load_one(struct part *part)
 {
-    if (hf_lease_is_valid(part->lease))
-        return hfi_fetch_load(&part->fetch, part->lease, &part->loading);
-    (void)hf_lease_post_release(part->lease, NULL);
-    part->state = WAITS;
-    return HF_TIMEOUT;
+    struct hfi_fetch *f = &part->fetch;
+    if (!hf_lease_is_valid(part->lease)) {
+        (void)hf_lease_post_release(part->lease, NULL);
+        part->since_ns = hfi_now(f->client->clock);
+        part->state = WAITS;
+        if (f->found != NULL)
+            end_old(part);
+        return;
+    }
+    if (hfi_fetch_load(f, part->lease, &part->loading) != HF_OK) {
+        fail_load(part);
+        return;
+    }
+    part->filler = hfi_fetch_fill_begin(f, part->lease, &part->loading);
+    hfi_lane_flush(f->lock->lane); /* the next load may take long */
+    if (part->filler == NULL) /* nothing to wait for: the lease is not to be kept meanwhile */
+        end(part, hfi_fetch_fill_end(f, part->lease, &part->loading, NULL, &part->item->value, &part->error));
 }
 
+/* A loader that fetches one whose turn is still to come would wait for this very thread. */
 static void load_each(struct part **parts, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = count; i-- > 0;)
         hfi_callback_begin(&parts[i]->callback, parts[i]->fetch.client, &parts[i]->loading);
     for (size_t i = 0; i < count; i++) {
-        hf_status status = load_alone(parts[i]);
-        if (status == HF_OK) {
-            parts[i]->filler = hfi_fetch_fill_begin(&parts[i]->fetch, parts[i]->lease, &parts[i]->loading);
-            hfi_lane_flush(parts[i]->fetch.lock->lane); /* the next load may take long */
-        } else if (parts[i]->state == LOADS) {
-            fail_load(parts[i]);
-        }
-    }
-    for (size_t i = count; i-- > 0;)
         hfi_callback_end(&parts[i]->callback);
+        load_one(parts[i]);
+    }
 }
 
 static void load_all(struct many *many, struct hf_loading **loadings, struct part **parts, hf_status *statuses)
@@ -281,7 +301,7 @@ static void wait_for(struct many *many, struct part *part)
 {
     struct hfi_fetch f = {.client = many->client, .key = &part->key, .since_ns = hfi_now(many->client->clock), .lane = part->fetch.lane};
     hf_fetch_options options = *many->options;
-    int64_t spent_ms = (f.since_ns - many->since_ns) / HFI_MS;
+    int64_t spent_ms = (f.since_ns - part->since_ns) / HFI_MS;
     if (options.wait_ms > 0)
         options.wait_ms = spent_ms < options.wait_ms ? options.wait_ms - spent_ms : HF_OFF;
     f.options = &options;
@@ -315,6 +335,9 @@ static hf_status fetch_all(struct many *many, hf_fetch_item *items, hf_error *er
         begin_part(many, &many->parts[i], &items[i]);
     if (has_room) {
         read_all(many);
+        for (size_t i = 0; i < many->count; i++)
+            if (many->parts[i].state == OLD)
+                load_aside(&many->parts[i]);
         try_all(many);
         load_all(many, loadings, parts, statuses);
         for (size_t i = 0; i < many->count; i++)
@@ -340,7 +363,7 @@ static hf_status take_items(hf_fetch_item *items, size_t count, hf_error *error)
         return hfi_fail(error, HF_INVALID, "", "items is NULL");
     if (count > HF_FETCH_MANY_MAX)
         status = hfi_fail(error, HF_INVALID, "fetch them in several calls", "%zu items are more than %d", count, HF_FETCH_MANY_MAX);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && i < HF_FETCH_MANY_MAX; i++) {
         items[i].value = NULL;
         items[i].status = status;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* many_test.c - hf_fetch_many: several keys with one round trip and one run of the loader, all or some, whatever others do. */
+#include "base/clock.h"
 #include "tests/support/pages.h"
 #include "tests/support/takers.h"
 
@@ -326,23 +327,47 @@ static hf_status load_the_same(hf_loading *const *loadings, size_t count, void *
     return HF_OK;
 }
 
-static hf_status load_with_the_next(hf_loading *loading, void *arg)
+/* Each wants the other one. */
+static hf_status load_with_the_other(hf_loading *loading, void *arg)
 {
     struct fixture *f = arg;
     hf_value *value;
-    if (strcmp(hf_loading_key(loading), "k0") != 0)
-        return hf_loading_set(loading, "next", 4);
-    hf_status status = hf_fetch(f->a, "k1", HF_FETCH(.load = hft_load, .arg = &f->page), &value, NULL);
+    const char *other = strcmp(hf_loading_key(loading), "k0") == 0 ? "k1" : "k0";
+    hf_status status = hf_fetch(f->a, other, HF_FETCH(.load = hft_load, .arg = &f->page), &value, NULL);
+    if (status == HF_OK)
+        hf_value_free(value);
     return hf_loading_set(loading, hf_status_name(status), strlen(hf_status_name(status)));
 }
 
 static void a_loader_that_wants_another_of_the_call_is_told_at_once(void **state)
 {
     struct fixture *f = *state;
-    fetch(f, f->a, 2, HF_FETCH(.load = load_with_the_next, .arg = f, .ttl_ms = 60000));
+    fetch(f, f->a, 2, HF_FETCH(.load = load_with_the_other, .arg = f, .ttl_ms = 60000));
     assert_string_equal(f->items[0].value->data, hf_status_name(HF_DEADLOCK));
-    assert_string_equal(f->items[1].value->data, "next");
+    assert_string_equal(f->items[1].value->data, hf_status_name(HF_OK)); /* that one is loaded by now */
     free_all(f, 2);
+}
+
+/* The first one takes longer than any of them may. */
+static hf_status load_slowly(hf_loading *loading, void *arg)
+{
+    int64_t until_ns = hfi_after_ms(hfi_now(&hfi_boottime), 400);
+    (void)arg;
+    while (strcmp(hf_loading_key(loading), "k0") == 0 && hfi_now(&hfi_boottime) < until_ns)
+        (void)sched_yield();
+    return hf_loading_set(loading, "slow", 4);
+}
+
+static void who_comes_too_late_has_the_old_value_or_waits_anew(void **state)
+{
+    struct fixture *f = *state;
+    freeReplyObject(hft_server_ask(f->server, "SET k1 %s PX 50000", "of k1")); /* old */
+    fetch(f, f->a, 3, HF_FETCH(.load = load_slowly, .ttl_ms = 1000, .stale_ms = 60000, .max_load_ms = 300, .wait_ms = 5000));
+    assert_false(f->items[0].value->stored);
+    expect(&f->items[1], HF_STALE);
+    assert_int_equal(f->items[2].value->source, HF_LOADED);
+    assert_true(f->items[2].value->stored);
+    free_all(f, 3);
 }
 
 /* The words of a loader that fails are its own, whoever won the lease, and what it returns. */
@@ -380,7 +405,7 @@ static void nonsense_is_refused_at_the_first_call(void **state)
     assert_int_equal(hf_fetch_many(f->a, NULL, 1, MANY(), NULL), HF_INVALID);
     hf_fetch_item *too_many = calloc(HF_FETCH_MANY_MAX + 1, sizeof *too_many);
     assert_int_equal(hf_fetch_many(f->a, too_many, HF_FETCH_MANY_MAX + 1, MANY(), NULL), HF_INVALID);
-    assert_int_equal(too_many[HF_FETCH_MANY_MAX].status, HF_INVALID);
+    assert_int_equal(too_many[HF_FETCH_MANY_MAX - 1].status, HF_INVALID);
     free(too_many);
     assert_int_equal(hf_fetch_many(f->a, f->items, 2, HF_FETCH(), &f->error), HF_INVALID);
     assert_int_equal(f->items[1].status, HF_INVALID);
@@ -413,6 +438,7 @@ int main(void)
         TEST(without_a_server_the_last_seen_ones_are_the_answer),
         TEST(a_cancel_ends_it_and_leaves_nothing),
         TEST(a_loader_that_wants_another_of_the_call_is_told_at_once),
+        TEST(who_comes_too_late_has_the_old_value_or_waits_anew),
         TEST(one_key_by_load_many_fails_with_the_loaders_words),
         TEST(what_is_known_of_an_end_is_what_was_read),
         TEST(nonsense_is_refused_at_the_first_call),
