@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "pool/crowd.h"
 #include "pool/owner.h"
 
 #include <stdatomic.h>
@@ -23,6 +24,7 @@ struct hfi_deployment {
     struct hfi_log log;
     struct hfi_topology *topology;
     struct hfi_secure *secure; /* NULL: in the clear */
+    struct hfi_crowd crowd;
 
     _Atomic(int64_t) closing_until_ns; /* 0: open; else close has begun and waits for the network until then */
     _Atomic(int64_t) hurry_ns;         /* until_ns of the first hfi_pool_hurry; HFI_NEVER: not called yet */

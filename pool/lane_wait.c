@@ -196,7 +196,7 @@ static bool take_role_locked(struct hfi_lane *lane)
     return mine;
 }
 
-bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
+static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     struct waiter me = {.park = park};
     int in_vain = 0;
@@ -233,6 +233,16 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch,
         if (!hfi_park_is_woken(park, epoch) && hfi_now(lane->deployment->clock) >= until_ns)
             return false;
     }
+}
+
+bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
+{
+    (void)atomic_fetch_add(&lane->threads, 1);
+    (void)atomic_fetch_add(&lane->deployment->crowd.waiting, 1);
+    bool woken = wait(lane, park, epoch, until_ns);
+    (void)atomic_fetch_sub(&lane->deployment->crowd.waiting, 1);
+    (void)atomic_fetch_sub(&lane->threads, 1);
+    return woken;
 }
 
 void hfi_lane_read_some(struct hfi_lane *lane)

@@ -162,6 +162,24 @@ struct hfi_lane *hfi_node_lane(struct hfi_node *node, enum hfi_lane_kind kind, u
     return warm(node, (int)kind * node->peer.deployment->settings.lanes + index);
 }
 
+#define SEATS 64 /* the most that the option `lanes` allows */
+
+/* The lock lane that this thread took last. Only a hint: it may be another client's number. */
+static _Thread_local int taken_last;
+
+struct hfi_lane *hfi_node_choose_lane(struct hfi_node *node)
+{
+    int all = node->peer.deployment->settings.lanes, lanes = all < SEATS ? all : SEATS;
+    struct hfi_crowd_seat seats[SEATS];
+    for (int i = 0; i < lanes; i++) {
+        int state = atomic_load_explicit(&node->lanes[i]->state, memory_order_relaxed);
+        seats[i].is_up = state == HFI_LANE_UP || state == HFI_LANE_COLD; /* it will be, within one dial */
+        seats[i].threads = atomic_load_explicit(&node->lanes[i]->threads, memory_order_relaxed);
+    }
+    taken_last = hfi_crowd_choose(seats, lanes, hfi_crowd_lanes(&node->peer.deployment->crowd, lanes), taken_last);
+    return warm(node, taken_last);
+}
+
 /* The time without an answer after which a lane is silent: patience_ns, or two of its usual round trips if that is
  * longer, but at most four times patience_ns. */
 static int64_t silence_ns(const struct hfi_lane *lane, int64_t patience_ns)

@@ -5,6 +5,7 @@
 #include "core/lock/acquirer.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/key_events.h"
+#include "core/lock/lane_choice.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
 #include "core/protocol/options.h"
@@ -89,6 +90,7 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
         search->until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
     }
     bool local = lock->entry.remote == HFI_HELD;
+    hfi_lane_choose(lock);
     hfi_acquirer_arrive(&acquirer, now);
     bool waits = acquirer.waiter.verdict == HFI_WAITING;
     local = search->permits > 0 ? !waits && acquirer.waiter.verdict == HFI_GOT_LEASE : local;

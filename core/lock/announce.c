@@ -10,6 +10,7 @@ static void say(struct hfi_lock *lock, const char *token, int64_t now)
     char channel[HFI_ELECTION_CHANNEL_MOST], text[HFI_MESSAGE_CAPACITY];
     (void)hfi_election_channel(&lock->keys, channel);
     hfi_message_print_notice(token, text);
+    lock->stays = true; /* what is said next must come behind this */
     hfi_call_publish(lock->client, lock->lane, channel, text, now);
 }
 

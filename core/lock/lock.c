@@ -18,7 +18,7 @@ HFI_RARE hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, 
     memset(lock, 0, sizeof *lock);
     lock->keys = keys;
     lock->client = client;
-    lock->lane = hfi_pool_lane(client->pool, name->use == HFI_FETCH ? HFI_VALUE_LANE : HFI_LOCK_LANE, name->hash);
+    lock->lane = name->use == HFI_FETCH ? hfi_pool_lane(client->pool, HFI_VALUE_LANE, name->hash) : hfi_pool_choose_lane(client->pool);
     lock->alarm.ring = client->lock_ops->ring;
     lock->alarm_at = HFI_NEVER;
     hfi_mutex_init(&lock->own_mutex, HFI_RANK_OUTER);
@@ -45,6 +45,7 @@ HFI_RARE struct hfi_lock *hfi_lock_beside(struct hfi_lock *home)
     lock->slot_id = home->slot_id;
     lock->home = home;
     lock->mutex = home->mutex;
+    atomic_store(&lock->lane, home->lane);
     atomic_store(&lock->beside, hfi_lock_next(home));
     atomic_store(&home->beside, lock);
     return lock;

@@ -20,13 +20,14 @@ struct hfi_lock {
     /* Never changes. */
     hf_client *client;
     struct hfi_keys keys; /* stored behind this struct, in the same memory */
-    struct hfi_lane *lane;
     struct hfi_entry_rules *rules; /* of its use */
     struct hfi_slot *slot; /* table.c: counts the references; all grants of a semaphore have one */
     uint32_t slot_id;
     struct hfi_lock *home;    /* itself; of a semaphore's further grants: the lock that the table finds by name */
     struct hfi_mutex *mutex;  /* guards the fields below, and those marked (mutex); of a further grant: its home's */
     struct hfi_mutex own_mutex;
+    struct hfi_lane *_Atomic lane; /* changed with the mutex held, by lane_choice.c alone */
+    _Atomic(bool) cached;    /* table.c: `recent` has a reference */
     struct hfi_lock *_Atomic beside; /* of a home, a further grant of the semaphore; of that, the next. They end with the home */
 
     bool     watched;  /* (mutex) key_events.c is subscribed to its key, and has a reference */
@@ -35,6 +36,7 @@ struct hfi_lock {
     bool     there;    /* (mutex) the server may have a key or a place of the token */
     bool     in_doubt; /* (mutex) an acquire of the token got no answer: release the token until it is certainly over */
     bool     announced; /* (mutex) announce.c has said that the token has the lock */
+    bool     stays;    /* (mutex) on its lane: what no reference is kept for may be in flight there */
     bool     looking;  /* (mutex) of a home: grants.c is at work on the grants */
     struct hfi_lock *asking; /* (mutex) of a home: the grant at which threads wait, or did; for grants.c */
     struct hfi_entry entry;

@@ -5,6 +5,7 @@
 #include "core/lock/acquire.h"
 #include "core/lock/acquirer.h"
 #include "core/lock/event_sink.h"
+#include "core/lock/lane_choice.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
 #include "core/lock/semaphore.h"
@@ -255,10 +256,12 @@ static hf_status start(hf_client *client, const struct hfi_name *name, int permi
     int64_t now = hfi_lock_enter(lock);
     status = in_vain ? hfi_acquirer_explain_itself(&pending->acquirer, &why)
                      : hfi_acquirer_reenter(lock, &pending->acquirer, &pending->acquirer.lease, &why);
-    if (status == HF_BUSY)
+    if (status == HF_BUSY) {
+        hfi_lane_choose(lock);
         arrive(pending, now);
-    else
+    } else {
         reenter(pending, status, &why);
+    }
     hfi_lock_leave(lock);
     hfi_table_unref(lock);
     return HF_OK;

@@ -102,6 +102,9 @@ HFI_RARE void hfi_table_forget(hf_client *client)
         hfi_mutex_lock(&shard->mutex);
         memcpy(recent, shard->recent, sizeof recent);
         memset(shard->recent, 0, sizeof shard->recent);
+        for (int j = 0; j < RECENT; j++)
+            if (recent[j] != NULL)
+                atomic_store(&recent[j]->cached, false);
         hfi_mutex_unlock(&shard->mutex);
         for (int j = 0; j < RECENT; j++)
             if (recent[j] != NULL)
@@ -218,11 +221,14 @@ static bool put_locked(hf_client *client, struct hfi_lock *lock, uint64_t hash, 
     atomic_store(&slot->tag, (uint32_t)hash);
     atomic_store(&slot->references, stays ? 2 : 1);
     join_chain_locked(shard, atomic_load(&shard->capacity), index);
+    atomic_store(&lock->cached, stays);
     if (stays) {
         struct hfi_lock **turn = &shard->recent[shard->next_recent++ % RECENT];
         *gone = *turn;
         *turn = lock;
     }
+    if (*gone != NULL)
+        atomic_store(&(*gone)->cached, false);
     return true;
 }
 
@@ -287,6 +293,14 @@ HFI_RARE struct hfi_lock *hfi_table_by_key(hf_client *client, const struct hfi_d
 void hfi_table_ref(struct hfi_lock *lock)
 {
     atomic_fetch_add(&lock->slot->references, 1);
+}
+
+/* The count is read first: a lock that falls out of `recent` in between is said not to be alone, never the other way round. */
+bool hfi_table_is_alone(const struct hfi_lock *lock)
+{
+    int references = atomic_load(&lock->slot->references);
+    HFI_PERTURB("table-counted");
+    return references - atomic_load(&lock->cached) == 1;
 }
 
 /* A lock loses its last reference only under the shard's mutex, so under that mutex every lock in a chain has one. */

@@ -19,7 +19,7 @@ RESULTS = os.path.join(SHOP.work, 'results.json')
 RULES = ['L%d' % n for n in range(1, 13)] + ['P%d' % n for n in range(12)] + ['N%d' % n for n in range(1, 8)]
 STEPS = ['subscribe', 'ask', 're-check', 'grant', 'claim', 'confirm', 'give back', 'leave', 'fill']
 STEPS_LEAST = 10
-AREAS = ['dialling', 'embedded', 'uri', 'run', 'operators', 'loops', 'orders', 'elections',
+AREAS = ['dialling', 'lanes', 'embedded', 'uri', 'run', 'operators', 'loops', 'orders', 'elections',
          'deadlocks', 'sharing', 'semaphores', 'failovers', 'dialects', 'aside', 'Apache', 'near']  # what has promises of its own beside those rules
 
 # What the simulator's oracle and its histories promise, by the names in which a violation speaks.

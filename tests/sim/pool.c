@@ -15,6 +15,12 @@ struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, u
     return sim_lane_warm(&pool->lanes[kind == HFI_LOCK_LANE ? place : pool->settings.lanes + place]);
 }
 
+/* Any, so that a name changes its lane whenever it may. */
+struct hfi_lane *hfi_pool_choose_lane(struct hfi_pool *pool)
+{
+    return hfi_pool_lane(pool, HFI_LOCK_LANE, (uint64_t)sim_between(0, pool->settings.lanes - 1));
+}
+
 static bool answers(const struct hfi_lane *lane, int64_t now_ns, int64_t patience_ns)
 {
     int64_t since = hfi_lane_waits_since_ns(lane);

@@ -235,6 +235,37 @@ static void threads_come_and_go(void **state)
     assert_true(atomic_load(&made) > NAMES);
 }
 
+/* Makes so many other names that a name falls out of the cache. */
+static void push_out(void)
+{
+    for (int i = 1; i <= NAMES; i++)
+        hfi_table_unref(get(HFI_MUTEX, i));
+}
+
+static void the_only_reference_is_known_as_such(void **state)
+{
+    (void)state;
+    struct hfi_lock *lock = get(HFI_MUTEX, 0), *fetch = get(HFI_FETCH, 0);
+    assert_true(hfi_table_is_alone(lock)); /* but for the cache's */
+    assert_true(hfi_table_is_alone(fetch));
+    hfi_table_ref(lock);
+    assert_false(hfi_table_is_alone(lock));
+    hfi_table_unref(lock);
+    assert_ptr_equal(get(HFI_MUTEX, 0), lock);
+    assert_false(hfi_table_is_alone(lock));
+    hfi_table_unref(lock);
+    assert_true(hfi_table_is_alone(lock));
+    push_out();
+    assert_true(hfi_table_is_alone(lock));
+    hfi_table_ref(lock);
+    assert_false(hfi_table_is_alone(lock)); /* a second one is not taken for the cache's */
+    hfi_table_unref(lock);
+    hfi_table_forget(&client);
+    assert_true(hfi_table_is_alone(lock));
+    hfi_table_unref(lock);
+    hfi_table_unref(fetch);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_table, close_table)
 
 int main(void)
@@ -245,6 +276,7 @@ int main(void)
         TEST(so_many_stay_and_no_more),
         TEST(a_fetch_goes_with_its_last_user),
         TEST(a_grant_number_finds_its_lock_while_it_is_there),
+        TEST(the_only_reference_is_known_as_such),
         TEST(each_is_each),
         TEST(a_present_lock_is_found_while_the_table_changes),
         TEST(threads_come_and_go),

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* lane_choice.h - when a name may take another lane than before (P4). */
+#ifndef HFI_LANE_CHOICE_H
+#define HFI_LANE_CHOICE_H
+
+#include "core/lock/lock.h"
+
+/* A thread has found the lock and is about to ask for it. If nothing of the name is held, waited for, in flight or owed, the lock
+ * takes the lane that suits this thread. Mutex held. */
+void hfi_lane_choose(struct hfi_lock *lock);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * crowd.h - how many threads of a client wait for replies at once, and over how many lock lanes their names are spread by that.
+ * A thread that has a connection to itself reads its own replies: nobody wakes it, and it wakes nobody. Where threads are more
+ * than connections, one connection is cheaper than several: one send and one receive serve many threads. With very many
+ * threads one batch is long enough for the server to work at another meanwhile. Pure, but for the counts.
+ */
+#ifndef HFI_CROWD_H
+#define HFI_CROWD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct hfi_crowd { /* zeroed: nobody has ever waited */
+    _Atomic(int) waiting; /* threads that wait for a reply now */
+    _Atomic(int) usual;   /* x 256: as many of late, with the one that calls; soon more, slowly fewer */
+};
+
+struct hfi_crowd_seat { /* a lane */
+    bool is_up;
+    int threads; /* that wait for its replies */
+};
+
+/* A thread is about to ask: returns over how many of the lanes, 1 or more, names are spread now. */
+int hfi_crowd_lanes(struct hfi_crowd *crowd, int lanes);
+/* Which lane a name takes: of the first `spread` the one that fewest threads wait for; if it is one of those, the one that this
+ * thread took last. While none of them is up, another that is. */
+int hfi_crowd_choose(const struct hfi_crowd_seat *seats, int count, int spread, int last);
+
+#endif
