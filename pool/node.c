@@ -137,6 +137,12 @@ void hfi_node_drain(struct hfi_node *node, int64_t until_ns)
 
 /* ---- lanes ---- */
 
+/* Names gather on the first ones, so this is the way that is left when a renewal gets no answer. */
+static int last_lock_lane(const struct hfi_node *node)
+{
+    return node->peer.deployment->settings.lanes - 1;
+}
+
 static struct hfi_lane *warm(struct hfi_node *node, int index)
 {
     struct hfi_lane *lane = node->lanes[index];
@@ -147,8 +153,10 @@ static struct hfi_lane *warm(struct hfi_node *node, int index)
     if (first)
         hfi_lane_set_state_locked(lane, HFI_LANE_DIALING);
     hfi_lane_unlock(lane);
-    if (first && lane->kind == HFI_LOCK_LANE)
+    if (first && lane->kind == HFI_LOCK_LANE) {
         (void)warm(node, reserved(node)); /* there will be renewals */
+        (void)warm(node, last_lock_lane(node));
+    }
     if (first)
         hfi_listener_kick(node->listener);
     return lane;
@@ -211,9 +219,11 @@ struct hfi_lane *hfi_node_answering(struct hfi_node *node, int64_t now_ns, int64
         HFI_PERTURB("silent-to-kick");
         hfi_listener_kick(node->listener);
     }
-    for (int i = 0; i < reserved(node) && node->lanes[i]->kind != HFI_USER_LANE; i++)
-        if (answers(node->lanes[i], now_ns, patience_ns))
-            return node->lanes[i];
+    for (int i = 0, last = last_lock_lane(node); node->lanes[i]->kind != HFI_USER_LANE; i++) {
+        struct hfi_lane *lane = node->lanes[i <= last ? last - i : i];
+        if (answers(lane, now_ns, patience_ns))
+            return lane;
+    }
     return own;
 }
 
