@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* crowded.c - does a polling reader notice that it takes the CPU from the server? Client and server share one CPU,
- * and every CPU is busy with other work. */
+ * and every CPU is busy with other work. And the arithmetic behind it: where no CPU is idle, a pair takes as long as all of its
+ * CPU time together, the server's and the client's. */
 #include "bench/pairs.h"
 #include "bench/place.h"
 
@@ -19,6 +20,40 @@ static void rows(struct bench *bench, struct bench_server *server, enum bench_pl
     }
 }
 
+struct account { /* a side that is judged by the CPU time of one of the two */
+    struct bench_pairs *pairs;
+    struct bench_server *server; /* NULL: the client's */
+    bench_turn *turn;
+};
+
+/* Pairs for each second of CPU time. */
+static double count(void *arg, double seconds)
+{
+    struct account *account = arg;
+    double before = account->server != NULL ? bench_server_cpu_seconds(account->server) : bench_cpu_seconds();
+    double pairs = account->turn(account->pairs, seconds) * seconds;
+    double after = account->server != NULL ? bench_server_cpu_seconds(account->server) : bench_cpu_seconds();
+    return after > before ? pairs / (after - before) : 0;
+}
+
+static void accounts(struct bench *bench, struct bench_server *server, enum bench_place place, int threads)
+{
+    static const char *const whose[] = {"server", "client"};
+    bench_place(server, place);
+    for (int i = 0; i < 2; i++) {
+        struct bench_pairs pairs;
+        char row[96];
+        bench_pairs_open(&pairs, server->url, server->port, threads);
+        struct account ours = {&pairs, i == 0 ? server : NULL, bench_pairs_ours},
+                       plain = {&pairs, i == 0 ? server : NULL, bench_pairs_plain};
+        struct bench_side sides[] = {{"holdfast", count, &ours}, {"plain loop", count, &plain}};
+        (void)snprintf(row, sizeof row, "pairs a second of %s CPU, %d thread%s, %s", whose[i], threads, threads == 1 ? "" : "s",
+                       bench_place_name(place));
+        (void)bench_compare(bench, row, "pairs", NO_GOAL, &sides[0], &sides[1]);
+        bench_pairs_close(&pairs);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct bench bench;
@@ -27,6 +62,8 @@ int main(int argc, char **argv)
     bench_server_start(&server, -1);
     rows(&bench, &server, BENCH_ON_ONE_CPU);
     rows(&bench, &server, BENCH_BUSY);
+    accounts(&bench, &server, BENCH_ON_ONE_CPU, 1);
+    accounts(&bench, &server, BENCH_UNPINNED, 4);
     bench_place(&server, BENCH_UNPINNED);
     bench_server_stop(&server);
     return bench_end(&bench);

@@ -19,14 +19,19 @@ int hfi_crowd_lanes(struct hfi_crowd *crowd, int lanes)
     return usual <= lanes * ONE + ONE / 2 || needed > lanes ? lanes : needed;
 }
 
+static bool is_better(const struct hfi_crowd_seat *seat, const struct hfi_crowd_seat *other, bool was_taken)
+{
+    if (seat->threads != other->threads)
+        return seat->threads < other->threads;
+    return seat->is_cold != other->is_cold ? other->is_cold : was_taken;
+}
+
 static int fewest(const struct hfi_crowd_seat *seats, int count, int last)
 {
     int found = -1;
-    for (int i = 0; i < count; i++) {
-        bool is_better = found < 0 || seats[i].threads < seats[found].threads || (i == last && seats[i].threads == seats[found].threads);
-        if (seats[i].is_up && is_better)
+    for (int i = 0; i < count; i++)
+        if ((seats[i].is_up || seats[i].is_cold) && (found < 0 || is_better(&seats[i], &seats[found], i == last)))
             found = i;
-    }
     return found;
 }
 

@@ -12,19 +12,20 @@
 #include <stdbool.h>
 
 struct hfi_crowd { /* zeroed: nobody has ever waited */
-    _Atomic(int) waiting; /* threads that wait for a reply now */
+    _Atomic(int) waiting; /* threads that wait for a reply on a lock lane now */
     _Atomic(int) usual;   /* x 256: as many of late, with the one that calls; soon more, slowly fewer */
 };
 
 struct hfi_crowd_seat { /* a lane */
     bool is_up;
-    int threads; /* that wait for its replies */
+    bool is_cold; /* it would be, after a dial */
+    int threads;  /* that wait for its replies */
 };
 
 /* A thread is about to ask: returns over how many of the lanes, 1 or more, names are spread now. */
 int hfi_crowd_lanes(struct hfi_crowd *crowd, int lanes);
-/* Which lane a name takes: of the first `spread` the one that fewest threads wait for; if it is one of those, the one that this
- * thread took last. While none of them is up, another that is. */
+/* Which lane a name takes: of the first `spread` the one that fewest threads wait for, best one that is up, best the one that this
+ * thread took last. While none of them is up or cold, another that is. */
 int hfi_crowd_choose(const struct hfi_crowd_seat *seats, int count, int spread, int last);
 
 #endif

@@ -24,13 +24,13 @@ struct hfi_deployment {
     struct hfi_log log;
     struct hfi_topology *topology;
     struct hfi_secure *secure; /* NULL: in the clear */
-    struct hfi_crowd crowd;
 
     _Atomic(int64_t) closing_until_ns; /* 0: open; else close has begun and waits for the network until then */
     _Atomic(int64_t) hurry_ns;         /* until_ns of the first hfi_pool_hurry; HFI_NEVER: not called yet */
     int hurry_fd;                      /* readable once hurry_ns is set */
     _Atomic(int64_t) short_ns;         /* when a confirmation by replicas last was none; 0: never */
     _Atomic(bool) closed_short;        /* since hurry or close began, a command has ended without an answer */
+    struct hfi_crowd crowd;            /* last, away from what every call reads: each wait writes it */
 };
 
 /* For a zeroed deployment whose ops, self, clock and log are set. False: no memory or descriptor; done is still due. */

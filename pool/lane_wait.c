@@ -237,11 +237,12 @@ static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, i
 
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
-    (void)atomic_fetch_add(&lane->threads, 1);
-    (void)atomic_fetch_add(&lane->deployment->crowd.waiting, 1);
+    int counts = lane->kind == HFI_LOCK_LANE;
+    (void)atomic_fetch_add(&lane->threads, counts);
+    (void)atomic_fetch_add(&lane->deployment->crowd.waiting, counts);
     bool woken = wait(lane, park, epoch, until_ns);
-    (void)atomic_fetch_sub(&lane->deployment->crowd.waiting, 1);
-    (void)atomic_fetch_sub(&lane->threads, 1);
+    (void)atomic_fetch_sub(&lane->deployment->crowd.waiting, counts);
+    (void)atomic_fetch_sub(&lane->threads, counts);
     return woken;
 }
 

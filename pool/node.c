@@ -179,9 +179,12 @@ struct hfi_lane *hfi_node_choose_lane(struct hfi_node *node)
 {
     int all = node->peer.deployment->settings.lanes, lanes = all < SEATS ? all : SEATS;
     struct hfi_crowd_seat seats[SEATS];
+    int first = atomic_load_explicit(&node->lanes[0]->state, memory_order_relaxed);
+    bool dials = first == HFI_LANE_UP; /* while the server is away each call would dial one */
     for (int i = 0; i < lanes; i++) {
         int state = atomic_load_explicit(&node->lanes[i]->state, memory_order_relaxed);
-        seats[i].is_up = state == HFI_LANE_UP || state == HFI_LANE_COLD; /* it will be, within one dial */
+        seats[i].is_up = state == HFI_LANE_UP;
+        seats[i].is_cold = state == HFI_LANE_COLD && dials;
         seats[i].threads = atomic_load_explicit(&node->lanes[i]->threads, memory_order_relaxed);
     }
     taken_last = hfi_crowd_choose(seats, lanes, hfi_crowd_lanes(&node->peer.deployment->crowd, lanes), taken_last);

@@ -90,7 +90,7 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
         search->until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
     }
     bool local = lock->entry.remote == HFI_HELD;
-    hfi_lane_choose(lock);
+    hfi_lane_choose(lock, 1);
     hfi_acquirer_arrive(&acquirer, now);
     bool waits = acquirer.waiter.verdict == HFI_WAITING;
     local = search->permits > 0 ? !waits && acquirer.waiter.verdict == HFI_GOT_LEASE : local;

@@ -2,6 +2,8 @@
 /* break.c - for operators: hf_lock_break and _now, hf_semaphore_break and _now. */
 #include "core/context/call.h"
 #include "core/lock/info.h"
+#include "core/lock/lock.h"
+#include "core/lock/table.h"
 #include "core/protocol/script_error.h"
 #include "core/protocol/wire.h"
 #include "base/random.h"
@@ -23,9 +25,14 @@ static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool f
     if (keys->dialect != NULL && !force)
         return hfi_fail(error, HF_INVALID, "hf_lock_break_now, or break --force", "in a dialect nobody can be asked to stop first");
     (void)snprintf(hex, sizeof hex, "%016" PRIx64, random | HFI_TOKEN_REVOKED);
-    struct hfi_name name = hfi_name_of((enum hfi_use)keys->use, keys->name, keys->name_size);
-    hf_status status = hfi_call_done(client, hfi_pool_lane(client->pool, HFI_LOCK_LANE, name.hash), hfi_wire_break(keys, hex, force), NULL,
-                                     keys->use == HFI_SEMAPHORE ? "cannot break the semaphore" : "cannot break the lock", &reply, error);
+    struct hfi_name name = hfi_name_in(keys->dialect, hfi_name_of((enum hfi_use)keys->use, keys->name, keys->name_size));
+    struct hfi_lock *lock;
+    hf_status status = hfi_table_get(client, &name, &lock, error);
+    if (status != HF_OK)
+        return status;
+    status = hfi_call_done(client, lock->lane, hfi_wire_break(keys, hex, force), NULL,
+                           keys->use == HFI_SEMAPHORE ? "cannot break the semaphore" : "cannot break the lock", &reply, error);
+    hfi_table_unref(lock); /* with it the name stayed on its lane */
     if (status != HF_OK)
         return status;
     struct hfi_script_reply said = hfi_wire_script_reply(reply);

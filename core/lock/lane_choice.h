@@ -5,8 +5,8 @@
 
 #include "core/lock/lock.h"
 
-/* A thread has found the lock and is about to ask for it. If nothing of the name is held, waited for, in flight or owed, the lock
- * takes the lane that suits this thread. Mutex held. */
-void hfi_lane_choose(struct hfi_lock *lock);
+/* A thread that has `count` references to the lock is about to ask for it. If nothing of the name is held, waited for, in flight or
+ * owed, the lock takes the lane that suits this thread. Mutex held. */
+void hfi_lane_choose(struct hfi_lock *lock, int count);
 
 #endif

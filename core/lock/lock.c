@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-HFI_RARE hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, struct hfi_lock **made, hf_error *error)
+static hf_status make(hf_client *client, const struct hfi_name *name, struct hfi_lane *lane, struct hfi_lock **made, hf_error *error)
 {
     struct hfi_keys keys;
     void *memory;
@@ -18,7 +18,7 @@ HFI_RARE hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, 
     memset(lock, 0, sizeof *lock);
     lock->keys = keys;
     lock->client = client;
-    lock->lane = name->use == HFI_FETCH ? hfi_pool_lane(client->pool, HFI_VALUE_LANE, name->hash) : hfi_pool_choose_lane(client->pool);
+    lock->lane = lane;
     lock->alarm.ring = client->lock_ops->ring;
     lock->alarm_at = HFI_NEVER;
     hfi_mutex_init(&lock->own_mutex, HFI_RANK_OUTER);
@@ -35,17 +35,23 @@ HFI_RARE hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, 
     return HF_OK;
 }
 
+HFI_RARE hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, struct hfi_lock **made, hf_error *error)
+{
+    bool is_fetch = name->use == HFI_FETCH;
+    return make(client, name, is_fetch ? hfi_pool_lane(client->pool, HFI_VALUE_LANE, name->hash) : hfi_pool_choose_lane(client->pool),
+                made, error);
+}
+
 HFI_RARE struct hfi_lock *hfi_lock_beside(struct hfi_lock *home)
 {
     struct hfi_lock *lock;
     struct hfi_name name = hfi_name_of(home->keys.use, home->keys.name, home->keys.name_size);
-    if (hfi_lock_new(home->client, &name, &lock, NULL) != HF_OK)
+    if (make(home->client, &name, home->lane, &lock, NULL) != HF_OK)
         return NULL;
     lock->slot = home->slot;
     lock->slot_id = home->slot_id;
     lock->home = home;
     lock->mutex = home->mutex;
-    atomic_store(&lock->lane, home->lane);
     atomic_store(&lock->beside, hfi_lock_next(home));
     atomic_store(&home->beside, lock);
     return lock;

@@ -36,7 +36,6 @@ struct hfi_lock {
     bool     there;    /* (mutex) the server may have a key or a place of the token */
     bool     in_doubt; /* (mutex) an acquire of the token got no answer: release the token until it is certainly over */
     bool     announced; /* (mutex) announce.c has said that the token has the lock */
-    bool     stays;    /* (mutex) on its lane: what no reference is kept for may be in flight there */
     bool     looking;  /* (mutex) of a home: grants.c is at work on the grants */
     struct hfi_lock *asking; /* (mutex) of a home: the grant at which threads wait, or did; for grants.c */
     struct hfi_entry entry;

@@ -257,7 +257,7 @@ static hf_status start(hf_client *client, const struct hfi_name *name, int permi
     status = in_vain ? hfi_acquirer_explain_itself(&pending->acquirer, &why)
                      : hfi_acquirer_reenter(lock, &pending->acquirer, &pending->acquirer.lease, &why);
     if (status == HF_BUSY) {
-        hfi_lane_choose(lock);
+        hfi_lane_choose(lock, 2); /* this call's, and the pending's */
         arrive(pending, now);
     } else {
         reenter(pending, status, &why);

@@ -296,11 +296,11 @@ void hfi_table_ref(struct hfi_lock *lock)
 }
 
 /* The count is read first: a lock that falls out of `recent` in between is said not to be alone, never the other way round. */
-bool hfi_table_is_alone(const struct hfi_lock *lock)
+bool hfi_table_is_alone(const struct hfi_lock *lock, int count)
 {
     int references = atomic_load(&lock->slot->references);
     HFI_PERTURB("table-counted");
-    return references - atomic_load(&lock->cached) == 1;
+    return references - atomic_load(&lock->cached) == count;
 }
 
 /* A lock loses its last reference only under the shard's mutex, so under that mutex every lock in a chain has one. */

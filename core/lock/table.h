@@ -21,9 +21,9 @@ hf_status hfi_table_get(hf_client *client, const struct hfi_name *name, struct h
 struct hfi_lock *hfi_table_by_key(hf_client *client, const struct hfi_dialect *dialect, const char *key, size_t size);
 void hfi_table_ref(struct hfi_lock *lock);
 void hfi_table_unref(struct hfi_lock *lock);
-/* The caller's is the only reference, but for the cache's: no lease, no command in flight and no other thread has one. While the
- * caller holds the lock's mutex, others may come to have one, but can do nothing with it. */
-bool hfi_table_is_alone(const struct hfi_lock *lock);
+/* The caller's `count` references are the only ones, but for the cache's: no lease, no command in flight and no other thread has
+ * one. While the caller holds the lock's mutex, others may come to have one, but can do nothing with it. */
+bool hfi_table_is_alone(const struct hfi_lock *lock, int count);
 
 /* A grant number names its lock's slot, so that a message that carries only a token finds the lock; of a semaphore the home
  * of its grants (hfi_lock_of_grant). Returns a reference, or NULL. The lock may have another token by now. */

@@ -18,7 +18,7 @@ struct hfi_name {
     enum hfi_use use;
     const char  *text; /* `size` bytes, not owned */
     size_t       size;
-    uint64_t     hash; /* of use and bytes; picks lanes and shards */
+    uint64_t     hash; /* of use and bytes; picks values' lanes, and shards */
     const struct hfi_dialect *dialect; /* of a HFI_DIALECT, which are different locks in different dialects; else NULL */
 };
 

@@ -25,7 +25,7 @@ const struct hfi_option hfi_client_table[HFI_CLIENT_OPTIONS] = {
     CLIENT(lifetime_ms,     HFI_TIME,  3600000,  1,              LONGEST_MS,    HFI_OR_OFF),
     CLIENT(deadlock_ms,     HFI_TIME,  0,        0,              DAY_MS,        0),
     CLIENT(local_bytes,     HFI_BYTES, 16 * MIB, 1,              INT64_MAX / 2, HFI_OR_OFF),
-    CLIENT(lanes,           HFI_COUNT, 2,        1,              64,             0),
+    CLIENT(lanes,           HFI_COUNT, 2,        1,              64,            0),
     CLIENT(subscribers,     HFI_COUNT, 1,        1,              64,            0),
     CLIENT(max_connections, HFI_COUNT, 16,       1,              10000,         0),
     CLIENT(replicas,        HFI_COUNT, 0,        1,              16,            HFI_OR_ALL),

@@ -106,9 +106,8 @@ static void ask(struct sim_process *process, const char *name)
 static void a_script_is_obeyed_while_its_sender_waits_for_it_and_no_longer(void **state)
 {
     (void)state;
-    static const char *const names[] = {"a", "b", "c", "d"};
-    /* One lane, which has an answer each second: here names take any. */
-    struct sim_process *holder = hft_process(NULL), *process = hft_process(HF_CLIENT(.command_ms = 700, .lanes = 1));
+    static const char *const names[] = {"a", "b", "c", "d"}; /* they go by both lanes */
+    struct sim_process *holder = hft_process(NULL), *process = hft_process(HF_CLIENT(.command_ms = 700));
     for (int i = 0; i < 4; i++)
         (void)hft_must_take(holder, names[i], HF_LOCK(.lease_ms = 600000));
     for (int second = 0; second < 100; second++) {

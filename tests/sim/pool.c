@@ -15,10 +15,10 @@ struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, u
     return sim_lane_warm(&pool->lanes[kind == HFI_LOCK_LANE ? place : pool->settings.lanes + place]);
 }
 
-/* Any, so that a name changes its lane whenever it may. */
+/* Another each time, so that a name changes its lane whenever it may. */
 struct hfi_lane *hfi_pool_choose_lane(struct hfi_pool *pool)
 {
-    return hfi_pool_lane(pool, HFI_LOCK_LANE, (uint64_t)sim_between(0, pool->settings.lanes - 1));
+    return hfi_pool_lane(pool, HFI_LOCK_LANE, pool->chosen++);
 }
 
 static bool answers(const struct hfi_lane *lane, int64_t now_ns, int64_t patience_ns)
@@ -38,9 +38,11 @@ struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64
         sim_lane_give_up(own, true, "the server is silent");
         sim_lane_finish(own);
     }
-    for (int i = 0; i < pool->lane_count - 1; i++)
-        if (answers(&pool->lanes[i], now_ns, patience_ns))
-            return &pool->lanes[i];
+    for (int i = 0, last = pool->settings.lanes - 1; i < pool->lane_count - 1; i++) {
+        struct hfi_lane *lane = &pool->lanes[i <= last ? last - i : i];
+        if (answers(lane, now_ns, patience_ns))
+            return lane;
+    }
     return own;
 }
 

@@ -67,7 +67,7 @@ static void its_end_is_known_later(void **state)
 
 static void the_lane_that_fewest_wait_for_is_chosen(void **state)
 {
-    const struct hfi_crowd_seat seats[] = {{true, 2}, {true, 1}, {true, 3}};
+    const struct hfi_crowd_seat seats[] = {{.is_up = true, .threads = 2}, {.is_up = true, .threads = 1}, {.is_up = true, .threads = 3}};
     (void)state;
     assert_int_equal(hfi_crowd_choose(seats, 3, 3, 0), 1);
     assert_int_equal(hfi_crowd_choose(seats, 3, 1, 1), 0); /* that is the one they share */
@@ -75,7 +75,7 @@ static void the_lane_that_fewest_wait_for_is_chosen(void **state)
 
 static void among_equals_a_thread_stays_where_it_was(void **state)
 {
-    const struct hfi_crowd_seat seats[] = {{true, 0}, {true, 0}, {true, 0}};
+    const struct hfi_crowd_seat seats[] = {{.is_up = true, .threads = 0}, {.is_up = true, .threads = 0}, {.is_up = true, .threads = 0}};
     (void)state;
     for (int last = 0; last < 3; last++)
         assert_int_equal(hfi_crowd_choose(seats, 3, 3, last), last);
@@ -83,9 +83,17 @@ static void among_equals_a_thread_stays_where_it_was(void **state)
     assert_int_equal(hfi_crowd_choose(seats, 3, 3, 7), 0); /* of another client, which had more lanes */
 }
 
+static void a_lane_is_dialled_where_it_spares_a_wait_alone(void **state)
+{
+    const struct hfi_crowd_seat idle[] = {{.is_up = true}, {.is_cold = true}}, busy[] = {{.is_up = true, .threads = 1}, {.is_cold = true}};
+    (void)state;
+    assert_int_equal(hfi_crowd_choose(idle, 2, 2, 1), 0);
+    assert_int_equal(hfi_crowd_choose(busy, 2, 2, 0), 1);
+}
+
 static void a_lane_that_is_down_is_passed_over(void **state)
 {
-    const struct hfi_crowd_seat seats[] = {{false, 0}, {true, 5}, {false, 0}}, down[] = {{false, 1}, {false, 0}};
+    const struct hfi_crowd_seat seats[] = {{.is_up = false, .threads = 0}, {.is_up = true, .threads = 5}, {.is_up = false, .threads = 0}}, down[] = {{.is_up = false, .threads = 1}, {.is_up = false, .threads = 0}};
     (void)state;
     assert_int_equal(hfi_crowd_choose(seats, 3, 3, 0), 1);
     assert_int_equal(hfi_crowd_choose(seats, 3, 1, 0), 1); /* also where all were to share the first */
@@ -104,6 +112,7 @@ int main(void)
         TEST(its_end_is_known_later),
         TEST(the_lane_that_fewest_wait_for_is_chosen),
         TEST(among_equals_a_thread_stays_where_it_was),
+        TEST(a_lane_is_dialled_where_it_spares_a_wait_alone),
         TEST(a_lane_that_is_down_is_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

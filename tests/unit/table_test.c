@@ -246,22 +246,23 @@ static void the_only_reference_is_known_as_such(void **state)
 {
     (void)state;
     struct hfi_lock *lock = get(HFI_MUTEX, 0), *fetch = get(HFI_FETCH, 0);
-    assert_true(hfi_table_is_alone(lock)); /* but for the cache's */
-    assert_true(hfi_table_is_alone(fetch));
+    assert_true(hfi_table_is_alone(lock, 1)); /* but for the cache's */
+    assert_true(hfi_table_is_alone(fetch, 1));
     hfi_table_ref(lock);
-    assert_false(hfi_table_is_alone(lock));
+    assert_false(hfi_table_is_alone(lock, 1));
+    assert_true(hfi_table_is_alone(lock, 2));
     hfi_table_unref(lock);
     assert_ptr_equal(get(HFI_MUTEX, 0), lock);
-    assert_false(hfi_table_is_alone(lock));
+    assert_false(hfi_table_is_alone(lock, 1));
     hfi_table_unref(lock);
-    assert_true(hfi_table_is_alone(lock));
+    assert_true(hfi_table_is_alone(lock, 1));
     push_out();
-    assert_true(hfi_table_is_alone(lock));
+    assert_true(hfi_table_is_alone(lock, 1));
     hfi_table_ref(lock);
-    assert_false(hfi_table_is_alone(lock)); /* a second one is not taken for the cache's */
+    assert_false(hfi_table_is_alone(lock, 1)); /* a second one is not taken for the cache's */
     hfi_table_unref(lock);
     hfi_table_forget(&client);
-    assert_true(hfi_table_is_alone(lock));
+    assert_true(hfi_table_is_alone(lock, 1));
     hfi_table_unref(lock);
     hfi_table_unref(fetch);
 }

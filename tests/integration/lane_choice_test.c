@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* lane_choice_test.c - when a name takes another lock lane, and when it stays on the one it has. */
+#include "tests/support/lock_lanes.h"
+#include "tests/support/pair.h"
+#include "tests/support/takers.h"
+
+#include <hiredis/hiredis.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LANES 16
+
+/* A way to ask for a lock once others wait on the lane that it had. */
+static void moves(struct fixture *f, const char *name, void (*take)(struct fixture *f, const char *name))
+{
+    assert_int_equal(hft_lock_once(f->a, name, 0, NULL), HF_OK);
+    int lane = hft_lane_of(f->a, name);
+    HFT_UNTIL_TRUE(hft_lane_is_up(f->a, 0) && hft_lane_is_up(f->a, 1));
+    hft_lane_waits(f->a, lane, 1);
+    take(f, name);
+    hft_lane_waits(f->a, lane, -1);
+    assert_int_not_equal(hft_lane_of(f->a, name), lane);
+}
+
+static void acquire(struct fixture *f, const char *name)
+{
+    assert_int_equal(hft_lock_once(f->a, name, 0, NULL), HF_OK);
+}
+
+static void pending(struct fixture *f, const char *name)
+{
+    hf_pending *pending;
+    hf_lease *lease;
+    assert_int_equal(hf_lock_acquire_start(f->a, name, HF_LOCK(.wait_ms = 20000), NULL, NULL, &pending, &f->error), HF_OK);
+    HFT_UNTIL_TRUE(hf_pending_is_done(pending));
+    assert_int_equal(hf_pending_take(pending, &lease, &f->error), HF_OK);
+    assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
+}
+
+static void multilock(struct fixture *f, const char *name)
+{
+    const char *names[] = {name, "zzz"}; /* the first of them in the order of keys, too */
+    hf_lease *lease;
+    assert_int_equal(hf_multilock_acquire(f->a, names, 2, NULL, &lease, &f->error), HF_OK);
+    assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
+}
+
+static void a_free_name_takes_the_lane_that_fewest_wait_for(void **state)
+{
+    moves(*state, "acquired", acquire);
+    moves(*state, "pending", pending);
+    moves(*state, "all or none", multilock);
+}
+
+static void a_name_that_is_held_or_waited_for_stays(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    hf_lease *lease;
+    assert_int_equal(hf_lock_acquire(f->b, "n", NULL, &lease, &f->error), HF_OK);
+    hft_take(&taker, f->a, "n", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "n") == 1);
+    hft_lane_waits(f->a, 0, 1);
+    assert_int_equal(hft_lock_once(f->a, "n", 0, NULL), HF_BUSY);
+    assert_int_equal(hft_lane_of(f->a, "n"), 0);
+    assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_int_equal(hft_lock_once(f->a, "n", 0, NULL), HF_BUSY);
+    assert_int_equal(hft_lane_of(f->a, "n"), 0);
+    assert_int_equal(hf_lease_release(taker.lease, &f->error), HF_OK);
+    hft_lane_waits(f->a, 0, -1);
+}
+
+/* By another lane the break may come first. */
+static void a_break_comes_behind_a_release_that_was_posted(void **state)
+{
+    struct fixture *f = *state;
+    hft_lane_waits(f->a, 0, 1);
+    for (int i = 0; i < 200; i++) {
+        char name[16];
+        bool had_holder = true;
+        hf_lease *lease;
+        (void)snprintf(name, sizeof name, "n%d", i);
+        assert_int_equal(hf_lock_acquire(f->a, name, NULL, &lease, &f->error), HF_OK);
+        assert_int_equal(hf_lease_post_release(lease, &f->error), HF_OK);
+        assert_int_equal(hf_lock_break(f->a, name, &had_holder, &f->error), HF_OK);
+        assert_false(had_holder);
+    }
+    hft_lane_waits(f->a, 0, -1);
+}
+
+static int connections(struct fixture *f, const char *client_name)
+{
+    redisReply *list = hft_server_ask(f->server, "CLIENT LIST");
+    int count = 0;
+    for (const char *at = list->str; (at = strstr(at, client_name)) != NULL; at++)
+        count++;
+    freeReplyObject(list);
+    return count;
+}
+
+/* Each call that found the first lane down dialled another one. */
+static void an_outage_makes_no_more_lanes(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *client = hft_client(f->server, HF_CLIENT(.lanes = LANES, .client_name = "of-few-lanes"));
+    assert_int_equal(hft_lock_once(client, "n", 0, NULL), HF_OK);
+    HFT_UNTIL_TRUE(connections(f, "of-few-lanes") == 4); /* the first, the last, renewals, messages */
+    hft_server_kill(f->server);
+    for (int i = 0; i < 4 * LANES; i++) { /* names of their own: what was cut may be owed yet */
+        char name[16];
+        (void)snprintf(name, sizeof name, "n%d", i);
+        assert_int_equal(hft_lock_once(client, name, 0, NULL), HF_UNAVAILABLE);
+    }
+    hft_server_restart(f->server);
+    HFT_UNTIL_TRUE(connections(f, "of-few-lanes") == 4);
+    assert_int_equal(hft_lock_once(client, "n", 20000, NULL), HF_OK);
+    assert_int_equal(connections(f, "of-few-lanes"), 4);
+    assert_int_equal(hf_client_close(client, &f->error), HF_OK);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, hft_pair_set_up, hft_pair_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_free_name_takes_the_lane_that_fewest_wait_for),
+        TEST(a_name_that_is_held_or_waited_for_stays),
+        TEST(a_break_comes_behind_a_release_that_was_posted),
+        TEST(an_outage_makes_no_more_lanes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* lock_lanes.c - see lock_lanes.h. */
+#include "tests/support/lock_lanes.h"
+#include "core/lock/lock.h"
+#include "core/lock/table.h"
+#include "pool/lane_private.h"
+
+#include <string.h>
+
+void hft_lane_waits(hf_client *client, int lane, int threads)
+{
+    (void)atomic_fetch_add(&hfi_pool_lane(client->pool, HFI_LOCK_LANE, (uint64_t)lane)->threads, threads);
+}
+
+bool hft_lane_is_up(hf_client *client, int lane)
+{
+    return hfi_lane_is_up(hfi_pool_lane(client->pool, HFI_LOCK_LANE, (uint64_t)lane));
+}
+
+int hft_lane_of(hf_client *client, const char *name)
+{
+    struct hfi_name wanted = hfi_name_of(HFI_MUTEX, name, strlen(name));
+    struct hfi_lock *lock;
+    if (hfi_table_get(client, &wanted, &lock, NULL) != HF_OK)
+        return -1;
+    int lane = hfi_lane_index(lock->lane);
+    hfi_table_unref(lock);
+    return lane;
+}
