@@ -51,8 +51,10 @@ struct hfi_node *hfi_node_new(struct hfi_deployment *deployment, struct hfi_list
     hfi_peer_init(&node->peer, deployment, &deployment->settings.endpoint, deployment->topology);
     node->listener = listener;
     node->subscribers = hfi_subscribers_new(&node->peer, listener, deployment->settings.subscribers);
-    if (node->subscribers != NULL && build_lanes(node))
+    if (node->subscribers != NULL && build_lanes(node)) {
+        node->peer.dialled_last = reserved(node) - 1; /* so the first lane is the first: hf_client_open waits for it */
         return node;
+    }
     hfi_node_free(node);
     return NULL;
 }
