@@ -75,7 +75,7 @@ static void the_lane_that_fewest_wait_for_is_chosen(void **state)
 
 static void among_equals_a_thread_stays_where_it_was(void **state)
 {
-    const struct hfi_crowd_seat seats[] = {{.is_up = true, .threads = 0}, {.is_up = true, .threads = 0}, {.is_up = true, .threads = 0}};
+    const struct hfi_crowd_seat seats[] = {{.is_up = true}, {.is_up = true}, {.is_up = true}};
     (void)state;
     for (int last = 0; last < 3; last++)
         assert_int_equal(hfi_crowd_choose(seats, 3, 3, last), last);
@@ -93,7 +93,8 @@ static void a_lane_is_dialled_where_it_spares_a_wait_alone(void **state)
 
 static void a_lane_that_is_down_is_passed_over(void **state)
 {
-    const struct hfi_crowd_seat seats[] = {{.is_up = false, .threads = 0}, {.is_up = true, .threads = 5}, {.is_up = false, .threads = 0}}, down[] = {{.is_up = false, .threads = 1}, {.is_up = false, .threads = 0}};
+    const struct hfi_crowd_seat seats[] = {{.is_up = false}, {.is_up = true, .threads = 5}, {.is_up = false}};
+    const struct hfi_crowd_seat down[] = {{.threads = 1}, {.threads = 0}};
     (void)state;
     assert_int_equal(hfi_crowd_choose(seats, 3, 3, 0), 1);
     assert_int_equal(hfi_crowd_choose(seats, 3, 1, 0), 1); /* also where all were to share the first */
