@@ -75,15 +75,23 @@ static void published(struct hfi_command *command)
     hfi_client_unref(command->self);
 }
 
-void hfi_call_publish(hf_client *client, struct hfi_lane *lane, const char *channel, const char *text, int64_t now)
+bool hfi_call_publish_for(hf_client *client, struct hfi_lane *lane, const char *channel, const char *text, hfi_command_done *done,
+                          void *self, int64_t now)
 {
     struct hfi_command *command = hfi_wire_words("PUBLISH", channel, text, NULL);
     if (command == NULL)
-        return;
+        return false;
     command->awaited = HFI_AWAITED_BY_NOBODY;
     command->optional = true;
+    hfi_call_list(client, lane, command, done, self, now);
+    return true;
+}
+
+void hfi_call_publish(hf_client *client, struct hfi_lane *lane, const char *channel, const char *text, int64_t now)
+{
     hfi_client_ref(client);
-    hfi_call_list(client, lane, command, published, client, now);
+    if (!hfi_call_publish_for(client, lane, channel, text, published, client, now))
+        hfi_client_unref(client);
 }
 
 static void begin(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, struct call *call)

@@ -36,6 +36,9 @@ void hfi_call_note_outcome(struct hfi_outcome_of *outcome, struct hfi_command *c
 /* HF_OK: *reply has become the caller's. Else why not, as hfi_call. */
 hf_status hfi_call_explain(hf_client *client, struct hfi_outcome_of *outcome, struct redisReply **reply, hf_error *error);
 
+/* Lists PUBLISH, whose outcome `done` gets with `self`. False: no memory, so `done` is not called. The caller flushes the lane. */
+bool hfi_call_publish_for(hf_client *client, struct hfi_lane *lane, const char *channel, const char *text, hfi_command_done *done,
+                          void *self, int64_t now);
 /* Lists PUBLISH, for whose answer nobody waits. Without memory nothing is published. The caller flushes the lane. */
 void hfi_call_publish(hf_client *client, struct hfi_lane *lane, const char *channel, const char *text, int64_t now);
 

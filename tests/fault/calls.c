@@ -576,7 +576,7 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"forget tag", NULL, call_forget_tag},
                                                    {.name = NULL}};
 
-static void warm_up(hf_client *client) /* every lane, a borrowed connection */
+static void warm_up(hf_client *client) /* the lanes, a borrowed connection */
 {
     struct hf_conn *conn;
     for (int i = 0; i < 8; i++) {
