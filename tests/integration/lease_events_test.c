@@ -394,7 +394,7 @@ static void release_waits_for_the_running_callback_and_none_comes_after_it(void 
     (void)pthread_join(thread, &was_lost);
     assert_non_null(was_lost);
     int calls = atomic_load(&slow.calls);
-    hf_lease *other = must_take(f, "other", HF_LOCK(.lease_ms = 1500, .on_event = note, .arg = &f->record));
+    hf_lease *other = must_take(f, "other", HF_LOCK(.lease_ms = 1500, .wait_ms = 20000, .on_event = note, .arg = &f->record));
     freeReplyObject(hft_server_ask(f->server, "DEL hf:{other}"));
     HFT_UNTIL_TRUE(count_of(&f->record, HF_EVENT_LOST) == 1); /* the dispatcher went on to others */
     assert_int_equal(atomic_load(&slow.calls), calls);
