@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,6 +35,12 @@ void hfi_thread_leave_behind(pthread_t thread)
 int hfi_thread_id(void)
 {
     return (int)syscall(SYS_gettid);
+}
+
+long hfi_thread_sleeps(void)
+{
+    struct rusage use;
+    return getrusage(RUSAGE_THREAD, &use) == 0 ? use.ru_nvcsw : 0;
 }
 
 uint64_t hfi_thread_number(void)

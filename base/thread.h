@@ -17,6 +17,7 @@ void hfi_thread_leave_behind(pthread_t thread);
 
 /* The calling thread's kernel id, for tgkill. Never cached: in a fork child the cached id would be the parent's. */
 int hfi_thread_id(void);
+long hfi_thread_sleeps(void); /* how often the calling thread has given up its CPU in order to wait */
 #define HFI_THREADS (UINT64_C(1) << 63) /* smaller numbers are the .owner values that programs choose */
 /* The calling thread's number, by which owners are compared: above HFI_THREADS, and never reused in this process,
  * unlike a kernel id. */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "pool/costs.h"
 #include "pool/crowd.h"
 #include "pool/owner.h"
 
@@ -30,7 +31,8 @@ struct hfi_deployment {
     int hurry_fd;                      /* readable once hurry_ns is set */
     _Atomic(int64_t) short_ns;         /* when a confirmation by replicas last was none; 0: never */
     _Atomic(bool) closed_short;        /* since hurry or close began, a command has ended without an answer */
-    struct hfi_crowd crowd;            /* last, away from what every call reads: each wait writes it */
+    struct hfi_costs costs;
+    struct hfi_crowd crowd; /* these two last, away from what every call reads: each wait writes them */
 };
 
 /* For a zeroed deployment whose ops, self, clock and log are set. False: no memory or descriptor; done is still due. */

@@ -17,8 +17,7 @@
 
 #define LOCK_REPLY_MOST 65536
 #define FIT_NS          (1000 * HFI_MS) /* P10: a lane that idled longer asks for the server's role first */
-#define CROWD           3
-#define NEAR_NS         (HFI_MS / 4)
+#define SENDS_TIMED     16 /* each so many-th send is */
 
 void hfi_lane_lock(struct hfi_lane *lane)
 {
@@ -267,6 +266,8 @@ static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
 static void send_out(struct hfi_lane *lane)
 {
     int failed = 0;
+    bool timed = lane->sends % SENDS_TIMED == 1;
+    int64_t begun_ns = timed ? hfi_now(lane->deployment->clock) : 0;
     while (hfi_buffer_size(&lane->out) > 0 && failed == 0) {
         ssize_t sent = lane->connection.transport->send(&lane->connection, hfi_buffer_data(&lane->out),
                                                         hfi_buffer_size(&lane->out));
@@ -275,6 +276,8 @@ static void send_out(struct hfi_lane *lane)
         else
             failed = errno;
     }
+    if (timed && failed == 0)
+        hfi_costs_note_send(&lane->deployment->costs, hfi_now(lane->deployment->clock) - begun_ns);
     if (failed == 0) {
         atomic_store(&lane->blocked, false);
         return;
@@ -340,17 +343,17 @@ static bool write_listed(struct hfi_lane *lane)
 
 bool hfi_lane_is_near(const struct hfi_lane *lane)
 {
-    int64_t near_ns = atomic_load(&lane->nearest_rtt_ns);
-    return near_ns != 0 && near_ns < NEAR_NS;
+    return hfi_costs_is_near(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns));
 }
 
-/* With more than CROWD commands in flight to a near server, the reader of the next reply sends everything listed by
- * then: one send for many commands. Store-load pairing with the reader: we list the command, then read
- * in_flight_count; the reader decrements it, then tests the inbox. */
+/* With many commands in flight to a near server, the reader of the next reply sends everything listed by then: one send for
+ * many commands. Store-load pairing with the reader: we list the command, then read in_flight_count; the reader decrements it,
+ * then tests the inbox. */
 static bool reader_sends(const struct hfi_lane *lane)
 {
-    return atomic_load(&lane->in_flight_count) > CROWD && hfi_lane_is_near(lane) && !atomic_load(&lane->again) &&
-           atomic_load(&lane->state) == HFI_LANE_UP;
+    int in_flight = atomic_load(&lane->in_flight_count);
+    return in_flight > 0 && hfi_costs_gathers(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns), in_flight) &&
+           !atomic_load(&lane->again) && atomic_load(&lane->state) == HFI_LANE_UP;
 }
 
 static void flush(struct hfi_lane *lane, bool now)

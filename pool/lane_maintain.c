@@ -15,10 +15,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A reply that no thread waits for may stay in the socket this long. The thread that sent its command often is about to
- * wait for another reply, and then reads both; to wake the listener for each posted command would cost more than the
- * command. */
-#define GRACE_NS   (HFI_MS / 2)
 #define SLOW_NS    (10 * HFI_MS) /* a longer round trip means a slow link */
 #define HANG_UP_NS (10 * HFI_MS) /* time for the reader to see a hang-up itself */
 
@@ -108,15 +104,16 @@ static short watch_events_locked(struct hfi_lane *lane, int64_t now_ns, struct h
     bool at_once = lane->kind == HFI_RESERVED_LANE || lane->prompt > 0 ||
                    atomic_load(&lane->deployment->closing_until_ns) != 0;
     enum hfi_lane_watch watch = HFI_LOOKS_SOON;
+    int64_t grace_ns = hfi_costs_grace_ns(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns));
     if (head != NULL && !lane->reading) {
-        if (at_once || head->sent_ns + GRACE_NS <= now_ns) {
+        if (at_once || head->sent_ns + grace_ns <= now_ns) {
             watch = HFI_POLLS_REPLIES;
             events |= POLLIN;
         } else {
-            hfi_poll_set_again(set, head->sent_ns + GRACE_NS);
+            hfi_poll_set_again(set, head->sent_ns + grace_ns);
         }
-    } else if (lane->staged != lane->staged_seen) { /* busy: timed looks instead of a kick for every command */
-        hfi_poll_set_again(set, now_ns + GRACE_NS);
+    } else if (lane->staged != lane->staged_seen && grace_ns > 0) { /* busy: timed looks instead of a kick for every command */
+        hfi_poll_set_again(set, now_ns + grace_ns);
     } else {
         watch = HFI_UNWATCHED;
     }

@@ -19,6 +19,7 @@
 #include "base/buffer.h"
 #include "base/mutex.h"
 #include "pool/backoff.h"
+#include "pool/costs.h"
 #include "pool/framing.h"
 #include "pool/lane.h"
 #include "pool/peer.h"
@@ -50,7 +51,7 @@ enum hfi_lane_trouble {
 enum hfi_lane_watch {
     HFI_UNWATCHED,     /* hang-ups only: a thread that leaves work to the listener must kick it */
     HFI_POLLS_REPLIES, /* also the next reply, unless a reader takes it first: leave no other work to it */
-    HFI_LOOKS_SOON     /* ends within half a millisecond in any case: any work may be left to it */
+    HFI_LOOKS_SOON     /* ends within hfi_costs_grace_ns in any case: any work may be left to it */
 };
 
 struct hfi_lane {
@@ -68,6 +69,7 @@ struct hfi_lane {
     _Atomic(unsigned) cuts;     /* connections that ended for a reason other than silence */
     _Atomic(bool) blocked;      /* the socket did not take all of `out`: wait for POLLOUT */
     _Atomic(int64_t) silent_ns; /* not 0: give the connection up if a command sent by then is still unanswered */
+    _Atomic(bool) keeps_cpu;    /* the last yield was short: no other program wants the CPU */
     _Atomic(int) threads;       /* in hfi_lane_wait, if it is a lock lane */
     _Atomic(int64_t) rtt_ns;
     _Atomic(int64_t) nearest_rtt_ns; /* recent minimum: the distance to the server, whatever the load */
@@ -80,8 +82,8 @@ struct hfi_lane {
     bool skips;                 /* the incoming reply is too much, and none of it is kept */
     char *in;
     size_t in_capacity;
-    struct hfi_trial spins;  /* does polling the socket pay? A hit: it found something */
-    struct hfi_trial yields; /* does yielding before a sleep pay? A hit: the yield was short */
+    struct hfi_trial looks;  /* does looking at the socket pay? A hit: it found something */
+    struct hfi_trial yields; /* does yielding pay? A hit: the yield was short */
     int wake_fd;             /* eventfd that the reader polls beside the socket */
 
     struct hfi_connection connection; /* changed with both roles free and the mutex held */
@@ -139,7 +141,7 @@ void hfi_lane_complete_locked(struct hfi_lane *lane, struct hfi_command *command
 /* The lane is closed; or it is being dialled, the last dial failed or the server was silent, and no dial has succeeded
  * since. Commands come back UNSENT, but `patient` ones only if the lane is unreachable. */
 bool hfi_lane_is_down(const struct hfi_lane *lane);
-bool hfi_lane_is_near(const struct hfi_lane *lane); /* on this machine, or as good as */
+bool hfi_lane_is_near(const struct hfi_lane *lane); /* so near that a command may wait for others */
 bool hfi_lane_is_role_check(const struct hfi_command *command);
 void hfi_lane_lock(struct hfi_lane *lane);
 void hfi_lane_unlock(struct hfi_lane *lane);

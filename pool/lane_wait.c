@@ -11,17 +11,13 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 
-#define SPINS          200           /* looks at the socket before the reader sleeps in poll() */
-#define SPIN_RTT_NS    (HFI_MS / 10) /* spin only while round trips are shorter than this */
-#define SPIN_MOST_NS   (HFI_MS / 10)
+#define LOOKS          16 /* between two of them at the clock */
 #define LISTENER_TURNS 16
-#define LEFT_NS        (5 * HFI_MS) /* if the server is silent, send what was left to the reader after this anyway */
 
 /* Pauses are counted in sleeps. */
-static const struct hfi_trial_rules spin_rules = {.score_most = 8, .hits = 1, .pause = 64, .pause_most = 1024};
-/* A yield of more than most_ns gave the CPU to another program: a miss. */
-static const struct hfi_trial_rules yield_rules = {
-    .most_ns = HFI_MS / 2, .score_most = 1, .hits = 64, .pause = 64, .pause_most = 1024};
+static const struct hfi_trial_rules look_rules = {.score_most = 8, .hits = 1, .pause = 64, .pause_most = 1024};
+/* A yield that gave the CPU to another program is a miss. */
+static const struct hfi_trial_rules yield_rules = {.score_most = 1, .hits = 64, .pause = 64, .pause_most = 1024};
 
 struct waiter { /* on its thread's stack; in the lane's list under the lane's mutex */
     struct hfi_list link;
@@ -38,37 +34,39 @@ static void yield(struct hfi_lane *lane)
 {
     int64_t before_ns = hfi_now(lane->deployment->clock);
     (void)sched_yield();
-    hfi_trial_took(&lane->yields, &yield_rules, hfi_now(lane->deployment->clock) - before_ns);
+    int64_t took_ns = hfi_now(lane->deployment->clock) - before_ns;
+    hfi_trial_note(&lane->yields, &yield_rules, !hfi_costs_is_long(&lane->deployment->costs, took_ns));
+    atomic_store_explicit(&lane->keeps_cpu, hfi_trial_is_on(&lane->yields), memory_order_relaxed);
 }
 
-/* Looks at the socket repeatedly instead of sleeping on it. That pays while the server answers faster than a thread
- * wakes up, no other thread waits on the lane, and the looks find replies. Between two looks this thread yields the
- * core: threads with other locks read other lanes. After some misses spinning is off for a while; then it is tried
- * again. A server that shares our core with others answers only while we sleep: every try misses, and tries become
- * rare. */
-static enum hfi_taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch)
+/* Looks at the socket repeatedly instead of sleeping on it. That pays while the trip is not much longer than a wake-up, no
+ * other thread waits on the lane, and the looks find replies. Between two looks this thread yields the core: threads with other
+ * locks read other lanes. After some misses looking is off for a while; then it is tried again. A server that shares our core
+ * with others answers only while we sleep: every try misses, and tries become rare. */
+static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, bool yields)
 {
     int64_t rtt_ns = atomic_load(&lane->rtt_ns);
-    if (rtt_ns == 0 || rtt_ns > SPIN_RTT_NS || atomic_load(&lane->waiting) > 0)
+    if (!hfi_costs_looks(&lane->deployment->costs, rtt_ns))
         return HFI_EMPTY;
-    if (!hfi_trial_ask(&lane->spins))
+    if (!yields && atomic_load(&lane->waiting) > 0) /* other programs want the CPU, and our looks keep ours from it */
         return HFI_EMPTY;
-    bool yields = hfi_trial_ask(&lane->yields);
-    int64_t until_ns = hfi_now(lane->deployment->clock) + SPIN_MOST_NS;
-    for (int i = 1; i <= SPINS; i++) {
+    if (!hfi_trial_ask(&lane->looks))
+        return HFI_EMPTY;
+    int64_t until_ns = hfi_now(lane->deployment->clock) + hfi_costs_look_ns(rtt_ns);
+    for (int i = 1; i % LOOKS != 0 || hfi_now(lane->deployment->clock) < until_ns; i++) {
         enum hfi_taken taken = hfi_lane_take_in(lane, true);
         if (taken != HFI_EMPTY) {
-            hfi_trial_note(&lane->spins, &spin_rules, true);
+            hfi_trial_note(&lane->looks, &look_rules, true);
             return taken;
         }
         if (hfi_park_is_woken(park, epoch))
             return HFI_EMPTY;
-        if (yields && hfi_trial_is_on(&lane->yields))
+        if (yields && hfi_trial_is_on(&lane->yields)) {
             yield(lane);
-        if (i % 16 == 0 && hfi_now(lane->deployment->clock) >= until_ns)
-            break;
+            hfi_lane_flush_now(lane); /* what they left to us */
+        }
     }
-    hfi_trial_note(&lane->spins, &spin_rules, false);
+    hfi_trial_note(&lane->looks, &look_rules, false);
     return HFI_EMPTY;
 }
 
@@ -77,7 +75,7 @@ static enum hfi_taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_
  * the sleep. */
 static enum hfi_taken yield_and_flush(struct hfi_lane *lane)
 {
-    if (atomic_load(&lane->waiting) == 0 || !hfi_lane_is_near(lane) || !hfi_trial_ask(&lane->yields))
+    if (atomic_load(&lane->waiting) == 0 || !hfi_lane_is_near(lane) || !hfi_trial_is_on(&lane->yields))
         return HFI_EMPTY;
     yield(lane);
     hfi_lane_flush_now(lane);
@@ -152,21 +150,26 @@ static bool is_worth_reading(const struct hfi_lane *lane)
 static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     bool fresh = false;
+    int64_t left_ns = hfi_costs_left_ns(atomic_load(&lane->rtt_ns));
     while (!hfi_park_is_woken(park, epoch) && is_worth_reading(lane) &&
            hfi_now(lane->deployment->clock) < until_ns) {
         enum hfi_taken taken = hfi_lane_take_in(lane, fresh);
         fresh = true;
         if (taken == HFI_EMPTY)
-            taken = spin(lane, park, epoch);
+            taken = look_for_reply(lane, park, epoch, hfi_trial_ask(&lane->yields));
         if (taken == HFI_EMPTY)
             taken = yield_and_flush(lane);
         if (taken == HFI_EMPTY) {
-            int64_t look_ns = atomic_load(&lane->in_flight_count) > 1 ? hfi_now(lane->deployment->clock) + LEFT_NS : until_ns;
+            bool is_left = left_ns > 0 && atomic_load(&lane->in_flight_count) > 1;
+            int64_t look_ns = is_left ? hfi_now(lane->deployment->clock) + left_ns : until_ns;
             sleep_on(lane, park, epoch, look_ns < until_ns ? look_ns : until_ns);
-            if (look_ns < until_ns && hfi_now(lane->deployment->clock) >= look_ns)
+            if (look_ns < until_ns && hfi_now(lane->deployment->clock) >= look_ns) {
                 hfi_lane_flush_now(lane);
+                left_ns *= 2;
+            }
             continue;
         }
+        left_ns = hfi_costs_left_ns(atomic_load(&lane->rtt_ns));
         hfi_lane_flush_now(lane); /* first, so that the server works while we wake the threads it answered */
         hfi_lane_run_completions(lane);
     }
@@ -196,6 +199,31 @@ static bool take_role_locked(struct hfi_lane *lane)
     return mine;
 }
 
+/* A thread whose reply another one reads looks for its wake-up as that one looks at the socket: who does not sleep need not be
+ * woken. While other programs want the CPU, each yield would give it away. */
+static void look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch)
+{
+    static _Thread_local struct hfi_trial trial;
+    const struct hfi_costs *costs = &lane->deployment->costs;
+    int64_t rtt_ns = atomic_load(&lane->rtt_ns), now_ns = hfi_now(lane->deployment->clock);
+    if (!hfi_costs_looks(costs, rtt_ns) || !atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed) || !hfi_trial_ask(&trial))
+        return;
+    int64_t until_ns = now_ns + hfi_costs_look_ns(rtt_ns);
+    for (int i = 1; !hfi_park_is_woken(park, epoch); i++) {
+        int64_t before_ns = now_ns;
+        (void)sched_yield();
+        now_ns = hfi_now(lane->deployment->clock);
+        bool is_long = hfi_costs_is_long(costs, now_ns - before_ns);
+        if (is_long)
+            atomic_store_explicit(&lane->keeps_cpu, false, memory_order_relaxed);
+        if (is_long || (i >= LOOKS && now_ns >= until_ns)) {
+            hfi_trial_note(&trial, &look_rules, false);
+            return;
+        }
+    }
+    hfi_trial_note(&trial, &look_rules, true);
+}
+
 static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     struct waiter me = {.park = park};
@@ -214,6 +242,8 @@ static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, i
         hfi_lane_unlock(lane);
         HFI_PERTURB("waiter-to-wait");
         if (!mine) {
+            if (!by_message)
+                look_for_wake_up(lane, park, epoch);
             bool woken = by_message ? wait_for_message(lane, park, epoch, until_ns, &in_vain) : hfi_park_wait(park, epoch, until_ns);
             hfi_lane_lock(lane);
             mine = me.chosen;

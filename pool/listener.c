@@ -20,6 +20,7 @@ struct hfi_listener {
     pthread_t thread;
     struct hfi_polled kick; /* an eventfd */
     _Atomic(bool) kicked;       /* it has been written since the last look */
+    _Atomic(int64_t) kicked_ns; /* when; 0: not since the listener woke up */
     _Atomic(bool) owner_kicked; /* ops->kicked is to be called */
     _Atomic(int64_t) wakes_ns;  /* the sleep of the listener ends by then; HFI_NEVER also while it looks around */
     bool rescan;                /* the listener kicked itself while it looked around */
@@ -33,8 +34,10 @@ void hfi_listener_kick(struct hfi_listener *listener)
 {
     if (own == listener)
         listener->rescan = true;
-    else if (!atomic_exchange(&listener->kicked, true))
+    else if (!atomic_exchange(&listener->kicked, true)) {
+        atomic_store(&listener->kicked_ns, hfi_now(listener->clock));
         (void)eventfd_write(listener->kick.fd, 1);
+    }
 }
 
 void hfi_listener_kick_before(struct hfi_listener *listener, int64_t at_ns)
@@ -83,14 +86,27 @@ static bool look_around(struct hfi_listener *listener, int64_t now_ns)
     return goes_on;
 }
 
+/* A kick that came before the sleep, or beside a reply, says little or nothing of what a wake-up takes. */
+static void note_wake_up(struct hfi_listener *listener, int64_t looked_ns, bool slept, int64_t now_ns)
+{
+    int64_t kicked_ns = atomic_exchange(&listener->kicked_ns, 0);
+    if (slept && kicked_ns > looked_ns)
+        listener->ops.woke(listener->ops.self, now_ns - kicked_ns);
+}
+
 static void *listen_to_all(void *arg)
 {
     struct hfi_listener *listener = arg;
     own = listener;
-    while (look_around(listener, hfi_now(listener->clock))) {
+    for (int64_t looked_ns = hfi_now(listener->clock); look_around(listener, looked_ns); looked_ns = hfi_now(listener->clock)) {
         HFI_PERTURB("looked-to-poll");
-        if (hfi_poll_set_wait(&listener->set, listener->clock))
-            hfi_poll_set_dispatch(&listener->set, hfi_now(listener->clock));
+        long sleeps = hfi_thread_sleeps();
+        bool is_ready = hfi_poll_set_wait(&listener->set, listener->clock);
+        int64_t now_ns = hfi_now(listener->clock);
+        if (atomic_load(&listener->kicked_ns) != 0)
+            note_wake_up(listener, looked_ns, hfi_thread_sleeps() != sleeps, now_ns);
+        if (is_ready)
+            hfi_poll_set_dispatch(&listener->set, now_ns);
     }
     listener->ops.end(listener->ops.self);
     return NULL;

@@ -35,6 +35,7 @@ struct hfi_listener_ops {
     bool (*look)(void *self, int64_t now_ns, struct hfi_poll_set *set);
     void (*end)(void *self);    /* then this, and the thread ends */
     void (*kicked)(void *self); /* hfi_listener_kick_owner was called */
+    void (*woke)(void *self, int64_t took_ns); /* so long after another thread's kick, from a sleep */
     void *self;
 };
 

@@ -246,6 +246,9 @@ void hfi_node_count(const struct hfi_node *node, struct hfi_pool_counts *counts)
         counts->acks_short += lane->acks_short;
         counts->commands += lane->staged;
         counts->round_trips += lane->sends;
+        int64_t trip_ns = atomic_load(&lane->nearest_rtt_ns);
+        if (trip_ns != 0 && (counts->trip_ns == 0 || trip_ns < counts->trip_ns))
+            counts->trip_ns = trip_ns;
         counts->reconnects += lane->times_up > 1 ? lane->times_up - 1 : 0;
         hfi_lane_unlock(lane);
     }

@@ -46,6 +46,12 @@ static bool look(void *self, int64_t now_ns, struct hfi_poll_set *set)
     return !is_over(pool, now_ns);
 }
 
+static void woke(void *self, int64_t took_ns)
+{
+    struct hfi_pool *pool = self;
+    hfi_costs_note_wake_up(&pool->deployment.costs, took_ns);
+}
+
 static void hang_up(void *self)
 {
     struct hfi_pool *pool = self;
@@ -88,7 +94,7 @@ static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *se
 {
     const struct hfi_topology_ops topology_ops = {
         .in_background = in_background, .found = found, .needed = needed, .moved = moved, .self = pool};
-    const struct hfi_listener_ops listener_ops = {look, hang_up, kicked, pool};
+    const struct hfi_listener_ops listener_ops = {look, hang_up, kicked, woke, pool};
     struct hfi_deployment *deployment = &pool->deployment;
     if (!hfi_deployment_init(deployment, settings))
         return fail_memory(error);
@@ -276,6 +282,9 @@ void hfi_pool_kick(struct hfi_pool *pool)
 void hfi_pool_count(struct hfi_pool *pool, struct hfi_pool_counts *counts)
 {
     *counts = (struct hfi_pool_counts){0};
+    const struct hfi_costs *costs = &pool->deployment.costs;
+    counts->wake_up_ns = atomic_load(&costs->wake_up_ns);
+    counts->send_ns = atomic_load(&costs->send_ns);
     hfi_node_count(pool->node, counts);
     hfi_borrowers_count(pool->borrowers, counts);
 }

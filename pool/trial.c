@@ -43,8 +43,3 @@ void hfi_trial_note(struct hfi_trial *trial, const struct hfi_trial_rules *rules
     else
         note_miss(trial, rules);
 }
-
-void hfi_trial_took(struct hfi_trial *trial, const struct hfi_trial_rules *rules, int64_t elapsed_ns)
-{
-    hfi_trial_note(trial, rules, elapsed_ns <= rules->most_ns);
-}

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* trial.h - whether to try what sometimes pays: try, pause after misses, twice as long each time, and try again. Pure:
- * the caller does the trying, and says how long it took or whether something was found. */
+ * the caller does the trying, and says whether it paid. */
 #ifndef HFI_TRIAL_H
 #define HFI_TRIAL_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 struct hfi_trial_rules {
-    int64_t most_ns;       /* for hfi_trial_took: a try that takes longer is a miss */
     int score_most;        /* after many hits this many misses in a row begin a pause; after a pause one miss does */
     int hits;              /* this many hits without a miss between them make the next pause the first one again */
     int pause, pause_most; /* the first pause, in calls of hfi_trial_ask; doubled up to pause_most */
@@ -26,6 +24,5 @@ bool hfi_trial_ask(struct hfi_trial *trial);
 bool hfi_trial_is_on(const struct hfi_trial *trial); /* no pause has begun since hfi_trial_ask said true */
 /* The outcome of a try. A try without a clear outcome need not be noted. */
 void hfi_trial_note(struct hfi_trial *trial, const struct hfi_trial_rules *rules, bool hit);
-void hfi_trial_took(struct hfi_trial *trial, const struct hfi_trial_rules *rules, int64_t elapsed_ns);
 
 #endif

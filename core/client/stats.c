@@ -274,6 +274,15 @@ static void dump_promises(const hf_client *client, FILE *out)
         fprintf(out, "a new primary grants nothing for %" PRId64 " ms\n", client->quarantine_ms);
 }
 
+/* By which the library decides how a thread waits for a reply; in microseconds. */
+static void dump_costs(const hf_client *client, FILE *out)
+{
+    struct hfi_pool_counts pool;
+    hfi_pool_count(client->pool, &pool);
+    fprintf(out, "a wake-up takes %.1f us here, a send %.1f, the shortest round trip of late %.1f (0: not known)\n",
+            (double)pool.wake_up_ns / 1000, (double)pool.send_ns / 1000, (double)pool.trip_ns / 1000);
+}
+
 hf_status hf_client_dump(const hf_client *client, FILE *out)
 {
     hf_stats stats;
@@ -288,6 +297,7 @@ hf_status hf_client_dump(const hf_client *client, FILE *out)
             hfi_key_events_text((enum hfi_key_events_state)atomic_load(&client->events_state)), hfi_tracking_text(client));
     fprintf(out, "values kept near: %s\n", hfi_near_text(client));
     dump_promises(client, out);
+    dump_costs(client, out);
     for (size_t m = 0; m < METRICS; m++)
         fprintf(out, "%-20s %12" PRIu64 "  %s\n", metrics[m].field, number_of(&stats, &metrics[m]), metrics[m].help);
     hfi_table_each((hf_client *)(uintptr_t)client, dump_lock, out); /* counts references, changes nothing else */

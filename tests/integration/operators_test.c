@@ -416,6 +416,7 @@ static void the_dump_shows_every_lock_and_no_token(void **state)
     hft_held_by(f->server, "dumped", token, sizeof token);
     assert_non_null(strstr(text, "dumped"));
     assert_non_null(strstr(text, "the-holder"));
+    assert_non_null(strstr(text, "a wake-up takes"));
     assert_null(strstr(text, token));
     free(text);
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);

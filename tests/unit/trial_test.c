@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* trial_test.c - when a reader spins and yields, with the numbers of pool/lane_wait.c. */
 #include "pool/trial.h"
-#include "base/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <cmocka.h>
 
 static const struct hfi_trial_rules spin = {.score_most = 8, .hits = 1, .pause = 64, .pause_most = 1024};
-static const struct hfi_trial_rules yields = {
-    .most_ns = HFI_MS / 2, .score_most = 1, .hits = 64, .pause = 64, .pause_most = 1024};
+static const struct hfi_trial_rules yields = {.score_most = 1, .hits = 64, .pause = 64, .pause_most = 1024};
 
-#define SHORT_NS yields.most_ns
-#define LONG_NS  (yields.most_ns + 1)
+#define SHORT true
+#define LONG  false
 
 /* The number of questions in a row that are answered with no. The first yes is taken, too. */
 static int pause_of(struct hfi_trial *trial)
@@ -33,11 +32,11 @@ static void note(struct hfi_trial *trial, bool hit, int times)
     }
 }
 
-static void take(struct hfi_trial *trial, int64_t elapsed_ns, int times)
+static void take(struct hfi_trial *trial, bool is_short, int times)
 {
     for (int i = 0; i < times; i++) {
         assert_true(hfi_trial_is_on(trial));
-        hfi_trial_took(trial, &yields, elapsed_ns);
+        hfi_trial_note(trial, &yields, is_short);
     }
 }
 
@@ -132,8 +131,8 @@ static void a_yield_that_took_too_long_pauses_for_so_many_sleeps(void **state)
     (void)state;
     assert_true(hfi_trial_ask(&trial));
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
-        take(&trial, SHORT_NS, 63); /* one too few to be forgiven, and the score does not rise */
-        take(&trial, LONG_NS, 1);
+        take(&trial, SHORT, 63); /* one too few to be forgiven, and the score does not rise */
+        take(&trial, LONG, 1);
         assert_int_equal(pause_of(&trial), expected[i] - 1);
     }
 }
@@ -145,13 +144,13 @@ static void so_many_short_yields_in_a_row_make_the_next_pause_the_first_one_agai
     for (int enough = 64; enough < 200; enough += 45) {
         assert_true(hfi_trial_ask(&trial));
         for (int i = 0; i < 3; i++) {
-            take(&trial, LONG_NS, 1);
+            take(&trial, LONG, 1);
             assert_int_equal(pause_of(&trial), (64 << i) - 1);
         }
-        take(&trial, SHORT_NS, enough);
-        take(&trial, LONG_NS, 1);
+        take(&trial, SHORT, enough);
+        take(&trial, LONG, 1);
         assert_int_equal(pause_of(&trial), 63);
-        take(&trial, SHORT_NS, enough); /* and again: the count began anew */
+        take(&trial, SHORT, enough); /* and again: the count began anew */
     }
 }
 
@@ -160,13 +159,13 @@ static void short_yields_of_before_a_long_one_do_not_count(void **state)
     struct hfi_trial trial = {0};
     (void)state;
     assert_true(hfi_trial_ask(&trial));
-    take(&trial, LONG_NS, 1);
+    take(&trial, LONG, 1);
     assert_int_equal(pause_of(&trial), 63);
-    take(&trial, SHORT_NS, 40);
-    take(&trial, LONG_NS, 1);
+    take(&trial, SHORT, 40);
+    take(&trial, LONG, 1);
     assert_int_equal(pause_of(&trial), 127);
-    take(&trial, SHORT_NS, 40);
-    take(&trial, LONG_NS, 1);
+    take(&trial, SHORT, 40);
+    take(&trial, LONG, 1);
     assert_int_equal(pause_of(&trial), 255);
 }
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * costs.h - what a send and a wake-up cost here, and what to do by that while a thread waits for a reply. Machines differ, so no
+ * cost is compared with a number of microseconds, but with another one that was measured beside it. Pure: the caller has the
+ * clock. Threads may overwrite each other's sample: one of many is lost.
+ */
+#ifndef HFI_COSTS_H
+#define HFI_COSTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hfi_costs { /* zeroed: nothing is known */
+    _Atomic(int64_t) send_ns;    /* giving commands to the socket */
+    _Atomic(int64_t) wake_up_ns; /* from a kick till the thread that slept runs */
+};
+
+void hfi_costs_note_send(struct hfi_costs *costs, int64_t took_ns);
+void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns);
+
+/* nearest_ns, rtt_ns: a lane's recent minimum of round trips, and the smoothed ones; 0 if there was none. */
+
+bool    hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns); /* a trip is worth the sends that it could save */
+/* A command waits for the reader of the next reply, who sends it with others: beside a near server, where so many commands are
+ * under way that a reply is soon there. */
+bool    hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight);
+/* A thread may look at the socket for a whole round trip: that is worth the wake-up. */
+bool    hfi_costs_looks(const struct hfi_costs *costs, int64_t rtt_ns);
+int64_t hfi_costs_look_ns(int64_t rtt_ns); /* for how long to look before a sleep */
+/* A yield that took so long gave the CPU to another program. */
+bool    hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns);
+/* How long a reader sleeps, the first time, before it sends what was left to it: the server may be at something long. */
+int64_t hfi_costs_left_ns(int64_t rtt_ns);
+/* How long a reply that no thread waits for may stay in the socket, since its command was sent. The thread that sent it often is
+ * about to wait for another reply, and then reads both; to wake the listener for each would cost more than the command. */
+int64_t hfi_costs_grace_ns(const struct hfi_costs *costs, int64_t nearest_ns);
+
+#endif
