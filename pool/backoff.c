@@ -3,13 +3,10 @@
 #include "pool/backoff.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "pool/times.h"
 
-#define FIRST_MS  50
-#define MOST_MS   1000
-#define JITTER    0.2
-#define LASTED_NS (1000 * HFI_MS)
-#define LATELY_NS (1000 * HFI_MS)
-#define ONE_LOSS  1000 /* fixed point: a loss decays over LATELY_NS */
+#define JITTER   0.2
+#define ONE_LOSS 1000 /* fixed point: a loss decays over HFI_LATELY_NS */
 
 void hfi_backoff_init(struct hfi_backoff *backoff, uint64_t seed)
 {
@@ -18,7 +15,7 @@ void hfi_backoff_init(struct hfi_backoff *backoff, uint64_t seed)
 
 static bool has_lasted(const struct hfi_backoff *backoff, int64_t now_ns)
 {
-    return backoff->up_ns != 0 && now_ns - backoff->up_ns >= LASTED_NS;
+    return backoff->up_ns != 0 && now_ns - backoff->up_ns >= HFI_LASTED_NS;
 }
 
 int64_t hfi_backoff_next_ns(struct hfi_backoff *backoff, int64_t now_ns)
@@ -28,11 +25,11 @@ int64_t hfi_backoff_next_ns(struct hfi_backoff *backoff, int64_t now_ns)
     backoff->up_ns = 0;
     int64_t wait_ms = 0;
     if (backoff->tries > 0) {
-        wait_ms = FIRST_MS;
-        for (int i = 1; i < backoff->tries && wait_ms < MOST_MS; i++)
+        wait_ms = HFI_DIAL_FIRST_MS;
+        for (int i = 1; i < backoff->tries && wait_ms < HFI_DIAL_MOST_MS; i++)
             wait_ms *= 2;
-        if (wait_ms > MOST_MS)
-            wait_ms = MOST_MS;
+        if (wait_ms > HFI_DIAL_MOST_MS)
+            wait_ms = HFI_DIAL_MOST_MS;
     }
     if (backoff->tries < INT16_MAX)
         backoff->tries++;
@@ -47,11 +44,11 @@ void hfi_backoff_up(struct hfi_backoff *backoff, int64_t now_ns)
 static int64_t one_more_ns(struct hfi_losses *losses, int64_t now_ns)
 {
     int64_t before = losses->lately, since_ns = now_ns - losses->last_ns;
-    before = since_ns < LATELY_NS ? before - before * (since_ns / 1000) / (LATELY_NS / 1000) : 0;
+    before = since_ns < HFI_LATELY_NS ? before - before * (since_ns / 1000) / (HFI_LATELY_NS / 1000) : 0;
     losses->last_ns = now_ns;
     losses->lately = before + ONE_LOSS;
     int64_t pause_ns = before * before / 8 / ONE_LOSS;
-    return pause_ns < MOST_MS * HFI_MS ? pause_ns : MOST_MS * HFI_MS;
+    return pause_ns < HFI_DIAL_MOST_MS * HFI_MS ? pause_ns : HFI_DIAL_MOST_MS * HFI_MS;
 }
 
 int64_t hfi_backoff_lost_ns(struct hfi_backoff *backoff, struct hfi_losses *losses, enum hfi_lost lost, int64_t now_ns)

@@ -10,13 +10,13 @@
 #include "pool/listener.h"
 #include "pool/pool_private.h"
 #include "pool/reset.h"
+#include "pool/times.h"
 
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CHECK_AFTER_NS  (30000 * HFI_MS) /* idle for longer: sent a PING before it is lent */
 #define LIFETIME_JITTER 0.1
 
 struct waiter { /* on the stack of the waiting thread */
@@ -211,7 +211,7 @@ static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
     if (now_ns >= borrowed->dies_ns || !hfi_borrow_is_current(all, borrowed->redirections) ||
         !hfi_reset_is_quiet(&borrowed->connection))
         return false;
-    if (now_ns - borrowed->idle_since_ns < CHECK_AFTER_NS)
+    if (now_ns - borrowed->idle_since_ns < HFI_CHECK_AFTER_NS)
         return true;
     hfi_borrowers_lock(all);
     all->testing++;
@@ -385,7 +385,7 @@ void hfi_borrowers_count(struct hfi_borrowers *all, struct hfi_pool_counts *coun
     uint64_t used = 0;
     for (const struct hfi_list *link = all->idle.next; link != &all->idle; link = link->next)
         used +=
-            now_ns - hfi_container_of(link, const struct hfi_borrowed, link)->idle_since_ns >= CHECK_AFTER_NS ? 1 : 0;
+            now_ns - hfi_container_of(link, const struct hfi_borrowed, link)->idle_since_ns >= HFI_CHECK_AFTER_NS ? 1 : 0;
     counts->cl_active = counts->sv_active = (uint64_t)all->out_count;
     counts->cl_waiting = (uint64_t)all->waiting;
     counts->sv_idle = (uint64_t)all->idle_count - used;

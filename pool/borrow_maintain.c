@@ -4,9 +4,7 @@
 #include "pool/borrow_private.h"
 #include "pool/borrowers.h"
 #include "pool/dial.h"
-
-#define LEAK_AFTER_NS (60000 * HFI_MS)
-#define MAINTAIN_EVERY_NS (1000 * HFI_MS)
+#include "pool/times.h"
 
 static bool may_close_idle(const struct hfi_borrowers *all, const struct hfi_borrowed *borrowed, int left,
                            int64_t now_ns)
@@ -53,7 +51,7 @@ static void report_leaks(struct hfi_borrowers *all, int64_t now_ns)
     for (struct hfi_list *link = all->out.next; link != &all->out; link = link->next) {
         struct hfi_borrowed *borrowed = hfi_container_of(link, struct hfi_borrowed, link);
         int64_t out_ns = now_ns - borrowed->out_since_ns;
-        if (borrowed->reported || out_ns < LEAK_AFTER_NS)
+        if (borrowed->reported || out_ns < HFI_LEAK_AFTER_NS)
             continue;
         borrowed->reported = true;
         leaks++;
@@ -63,7 +61,7 @@ static void report_leaks(struct hfi_borrowers *all, int64_t now_ns)
     if (leaks > 0)
         hfi_log(&all->deployment->log, HF_LOG_INFO,
                 "%d connection(s) to %s borrowed %lld s ago and not returned yet", leaks,
-                all->peer->name, (long long)(longest_ns / (1000 * HFI_MS)));
+                all->peer->name, (long long)(longest_ns / HFI_SECOND));
 }
 
 static bool begin_fill(struct hfi_borrowers *all, int64_t now_ns)
@@ -126,7 +124,7 @@ int64_t hfi_borrowers_maintain(struct hfi_borrowers *all, int64_t now_ns, struct
     if (now_ns >= all->maintain_at_ns) {
         close_idle(all, now_ns);
         report_leaks(all, now_ns);
-        all->maintain_at_ns = now_ns + MAINTAIN_EVERY_NS;
+        all->maintain_at_ns = now_ns + HFI_MAINTAIN_EVERY_NS;
     }
     hfi_borrowers_lock(all);
     bool is_needed = all->total > 0 || all->deployment->settings.min_connections > 0;

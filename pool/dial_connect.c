@@ -3,6 +3,7 @@
 #include "pool/dial_private.h"
 #include "base/descriptor.h"
 #include "pool/deployment.h"
+#include "pool/times.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -10,8 +11,6 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
-
-#define BACKLOG_WAIT_NS (5 * HFI_MS)
 
 static void drop(int *fd)
 {
@@ -84,7 +83,7 @@ static void try_address(struct hfi_dial *dial, int index, int64_t now_ns)
         win(dial, index);
     } else if (errno == EAGAIN) { /* a unix socket with a full backlog: nothing to poll for */
         drop(&dial->racing[index]);
-        hfi_race_postponed(&dial->race, now_ns + BACKLOG_WAIT_NS);
+        hfi_race_postponed(&dial->race, now_ns + HFI_BACKLOG_WAIT_NS);
     } else if (errno != EINPROGRESS && errno != EINTR) {
         give_up(dial, index, errno, "connect to", now_ns);
     }

@@ -6,6 +6,7 @@
 #include "pool/dial.h"
 #include "pool/lane_private.h"
 #include "pool/listener.h"
+#include "pool/times.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -16,8 +17,7 @@
 #include <unistd.h>
 
 #define LOCK_REPLY_MOST 65536
-#define FIT_NS          (1000 * HFI_MS) /* P10: a lane that idled longer asks for the server's role first */
-#define SENDS_TIMED     16 /* each so many-th send is */
+#define SENDS_TIMED     16    /* each so many-th send is */
 
 void hfi_lane_lock(struct hfi_lane *lane)
 {
@@ -238,7 +238,7 @@ void hfi_lane_take_locked(struct hfi_lane *lane)
 static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
 {
     bool asks_role = lane->kind != HFI_RESERVED_LANE && lane->kind != HFI_SENTINEL_LANE;
-    bool idled = asks_role && lane->in_flight_count == 0 && now_ns - lane->answered_ns > FIT_NS, grants = false;
+    bool idled = asks_role && lane->in_flight_count == 0 && now_ns - lane->answered_ns > HFI_FIT_NS, grants = false;
     if ((idled || lane->role_check_due) && !hfi_list_is_empty(&lane->queue)) {
         lane->role_check_due = false;
         check_role_locked(lane, now_ns);

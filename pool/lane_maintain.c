@@ -7,6 +7,7 @@
 #include "pool/listener.h"
 #include "pool/parser.h"
 #include "pool/secure.h"
+#include "pool/times.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -14,9 +15,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#define SLOW_NS    (10 * HFI_MS) /* a longer round trip means a slow link */
-#define HANG_UP_NS (10 * HFI_MS) /* time for the reader to see a hang-up itself */
 
 static void flush_again(struct hfi_lane *lane)
 {
@@ -149,7 +147,7 @@ static void maintain_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_s
     if (events != 0 && !reader_sees)
         hfi_poll_set_add(set, polled, ready, lane);
     else if (events != 0)
-        hfi_poll_set_again(set, now_ns + HANG_UP_NS);
+        hfi_poll_set_again(set, now_ns + HFI_HANG_UP_NS);
 }
 
 /* ---- down ---- */
@@ -161,7 +159,7 @@ static int64_t road_ns(const struct hfi_lane *lane)
 {
     int64_t rtt_ns = hfi_lane_rtt_ns(lane->renewals);
     bool waits = lane->kind != HFI_RESERVED_LANE && lane->kind != HFI_SENTINEL_LANE;
-    return waits && rtt_ns > SLOW_NS ? rtt_ns : 0;
+    return waits && rtt_ns > HFI_SLOW_NS ? rtt_ns : 0;
 }
 
 /* A server that comes back to a thousand clients of six connections has as many handshakes of TLS to do, milliseconds

@@ -8,14 +8,14 @@
 #include "pool/poll_set.h"
 #include "base/descriptor.h"
 #include "base/poll.h"
+#include "pool/times.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define EVENTS       32            /* reported at a time; the others are reported by the next wait */
-#define UNWATCHED_NS (10 * HFI_MS) /* what the kernel has no memory to watch is looked at this often */
+#define EVENTS 32 /* reported at a time; the others are reported by the next wait */
 _Static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT && POLLERR == EPOLLERR && POLLHUP == EPOLLHUP &&
                    POLLRDHUP == EPOLLRDHUP, "epoll's events are those of poll()");
 
@@ -75,7 +75,7 @@ void hfi_poll_set_add(struct hfi_poll_set *set, struct hfi_polled polled, hfi_re
     bool is_new = one->polled.number != polled.number;
     if ((is_new || one->polled.events != polled.events) && !tell(set, &polled, is_new)) {
         polled.number = 0;
-        hfi_poll_set_again(set, set->now_ns + UNWATCHED_NS);
+        hfi_poll_set_again(set, set->now_ns + HFI_UNWATCHED_NS);
     }
     *one = (struct watched){polled, ready, self, set->turn};
 }

@@ -8,14 +8,13 @@
 #include "pool/pool_private.h"
 #include "pool/secure.h"
 #include "pool/subscribe.h"
+#include "pool/times.h"
 #include "pool/topology_one.h"
 #include "pool/topology_sentinel.h"
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#define CLOSING_TICK_NS (2 * HFI_MS) /* user threads that drain a lane do not kick us: look this often */
 
 static hf_status fail_memory(hf_error *error)
 {
@@ -42,7 +41,7 @@ static bool look(void *self, int64_t now_ns, struct hfi_poll_set *set)
     hfi_poll_set_again(set, hfi_borrowers_maintain(pool->borrowers, now_ns, &polled));
     hfi_poll_set_add(set, polled, NULL, NULL);
     if (atomic_load(&pool->deployment.closing_until_ns) != 0)
-        hfi_poll_set_again(set, now_ns + CLOSING_TICK_NS);
+        hfi_poll_set_again(set, now_ns + HFI_CLOSING_TICK_NS);
     return !is_over(pool, now_ns);
 }
 

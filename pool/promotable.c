@@ -2,16 +2,10 @@
 /* promotable.c - see promotable.h. */
 #include "pool/promotable.h"
 #include "base/clock.h"
+#include "pool/times.h"
 
 #include <hiredis/hiredis.h>
 #include <string.h>
-
-/* So long a vote counts. Who was down is promoted no sooner: a sentinel has to hear from it again, win an election and turn it. */
-#define FRESH_NS (500 * HFI_MS)
-/* They are asked once a second. A former primary is made to follow after ten. */
-#define RECENT_NS (1250 * HFI_MS)
-/* So long a list counts: who is attached later is not in it. Three times as long as the next one is due after. */
-#define LISTED_NS (3000 * HFI_MS)
 
 static bool has_flag(const struct redisReply *pairs, const char *flag)
 {
@@ -59,7 +53,7 @@ void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_na
 {
     int heard = 0;
     for (int i = 0; i < count; i++)
-        heard += said[i] != NULL && said[i]->asked_ns != 0 && now_ns - said[i]->asked_ns < RECENT_NS;
+        heard += said[i] != NULL && said[i]->asked_ns != 0 && now_ns - said[i]->asked_ns < HFI_RECENT_NS;
     promotable->primary = *primary;
     promotable->former = *former;
     if (2 * heard <= known)
@@ -81,7 +75,7 @@ static const struct hfi_said_replica *find(const struct hfi_said_replicas *said,
 
 static bool is_fresh(int64_t asked_ns, int64_t now_ns)
 {
-    return asked_ns != 0 && now_ns - asked_ns < FRESH_NS;
+    return asked_ns != 0 && now_ns - asked_ns < HFI_FRESH_NS;
 }
 
 /* The newest first. Returns how many there are then. */
@@ -117,7 +111,7 @@ static bool is_voted_out(const struct hfi_said_replicas *const *said, int count,
             return false;
         out = add_vote(asked_ns, out, said[i]->asked_ns);
     }
-    return is_majority(asked_ns, out, known, FRESH_NS, until_ns);
+    return is_majority(asked_ns, out, known, HFI_FRESH_NS, until_ns);
 }
 
 /* Whoever does not reach the sentinels would not learn that it follows by now, and may be promoted again. One that still names
@@ -131,7 +125,7 @@ static bool would_be_seen(const struct hfi_said_replicas *const *said, int count
         if (is_fresh(one_ns, now_ns))
             answers = add_vote(asked_ns, answers, one_ns);
     }
-    return is_majority(asked_ns, answers, known, FRESH_NS, until_ns);
+    return is_majority(asked_ns, answers, known, HFI_FRESH_NS, until_ns);
 }
 
 /* Who has not heard most of them for so long may have missed that it has followed, and is the primary again. */
@@ -141,8 +135,8 @@ static void doubt_former(struct hfi_promotable *promotable, const struct hfi_sai
     int64_t until_ns;
     if (promotable->former.port == 0 || !would_be_seen(said, count, known, now_ns, &until_ns))
         return;
-    int64_t heard_ns = until_ns - FRESH_NS;
-    if (heard_ns - promotable->heard_ns >= RECENT_NS)
+    int64_t heard_ns = until_ns - HFI_FRESH_NS;
+    if (heard_ns - promotable->heard_ns >= HFI_RECENT_NS)
         promotable->former.port = 0;
     else if (heard_ns > promotable->heard_ns)
         promotable->heard_ns = heard_ns;
@@ -189,9 +183,9 @@ static bool is_known_who_there_is(const struct hfi_said_replicas *const *said, i
     int64_t listed_ns[HFI_SENTINELS_MOST], its_until_ns = HFI_NEVER;
     int lists = 0;
     for (int i = 0; i < count; i++)
-        if (said[i] != NULL && now_ns - said[i]->listed_ns < LISTED_NS)
+        if (said[i] != NULL && now_ns - said[i]->listed_ns < HFI_LISTED_NS)
             lists = add_vote(listed_ns, lists, said[i]->listed_ns);
-    bool is_known = is_majority(listed_ns, lists, known, LISTED_NS, &its_until_ns);
+    bool is_known = is_majority(listed_ns, lists, known, HFI_LISTED_NS, &its_until_ns);
     if (its_until_ns < *until_ns)
         *until_ns = its_until_ns;
     return is_known;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* race.c - see race.h. */
 #include "pool/race.h"
-#include "base/clock.h"
-
-#define PAUSE_NS (250 * HFI_MS)
+#include "pool/times.h"
 
 void hfi_race_init(struct hfi_race *race, int count, int64_t now_ns, int64_t until_ns)
 {
     int64_t share_ns = (until_ns - now_ns) / count;
-    *race = (struct hfi_race){.count = count, .pause_ns = share_ns < PAUSE_NS ? share_ns : PAUSE_NS, .next_ns = now_ns};
+    *race = (struct hfi_race){.count = count, .pause_ns = share_ns < HFI_RACE_PAUSE_NS ? share_ns : HFI_RACE_PAUSE_NS, .next_ns = now_ns};
 }
 
 int hfi_race_begin(struct hfi_race *race, int64_t now_ns)

@@ -8,10 +8,6 @@
 #include "base/log.h"
 #include "pool/tls/tls.h"
 
-/* How far the dials of connections that were lost together are spread: lock lanes, all others but the reserved lane. */
-#define HFI_SPREAD_LOCKS_NS (500 * HFI_MS)
-#define HFI_SPREAD_NS       (2000 * HFI_MS)
-
 struct hfi_secure;
 
 /* Opens the module and reads the files. *log stays the caller's. HF_OK; UNAVAILABLE: there is no module; INVALID: a file

@@ -2,14 +2,13 @@
 /* sentinel.c - see sentinel.h. */
 #include "pool/sentinel.h"
 #include "base/clock.h"
+#include "pool/times.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PATIENCE_NS (100 * HFI_MS) /* from the first answer to the decision */
 
 /* ---- replies ---- */
 
@@ -203,10 +202,10 @@ enum hfi_verdict hfi_council_judge(struct hfi_council *council, int64_t now_ns, 
         bool moves = best != NULL && (best->epoch > council->decided.epoch || agree_on_another(council, best));
         return moves ? decide(council, best) : HFI_VERDICT_KEEP;
     }
-    if (best != NULL && ((open == 0 && silent == 0) || now_ns >= council->first_ns + PATIENCE_NS))
+    if (best != NULL && ((open == 0 && silent == 0) || now_ns >= council->first_ns + HFI_PATIENCE_NS))
         return decide(council, best);
     if (best != NULL)
-        *again_ns = council->first_ns + PATIENCE_NS;
+        *again_ns = council->first_ns + HFI_PATIENCE_NS;
     if (best != NULL || open > 0)
         return HFI_VERDICT_WAIT;
     return silent == 0 ? HFI_VERDICT_NO_SERVICE : HFI_VERDICT_NOBODY;

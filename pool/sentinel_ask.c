@@ -8,16 +8,12 @@
 #include "pool/listener.h"
 #include "pool/replies.h"
 #include "pool/subscribe.h"
+#include "pool/times.h"
 #include "pool/topology_one.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <string.h>
-
-#define IDLE_NS    (10000 * HFI_MS) /* each sentinel is asked this often: a message may be lost */
-#define ASK_NS     (1000 * HFI_MS)  /* and so often, while something is held, or replicas confirm */
-#define HASTY_NS   (200 * HFI_MS)   /* and so often, where replicas confirm, while it matters who could be promoted */
-#define YOUNG_NS   (20000 * HFI_MS) /* so long after a failover sentinels still find out who follows */
 
 static void set_primary(struct by_sentinels *all, const struct hfi_named_host *at)
 {
@@ -274,7 +270,7 @@ static void answered(struct hfi_command *command)
     else
         hfi_council_note(&all->council, one->index,
                           answer == HFI_SENTINEL_KNOWS_IT_NOT ? HFI_TESTIMONY_NO_SUCH : HFI_TESTIMONY_SILENT);
-    bool is_old = one->listed_ns == 0 || now_ns - one->listed_ns > IDLE_NS; /* it may have moved, and be as many */
+    bool is_old = one->listed_ns == 0 || now_ns - one->listed_ns > HFI_IDLE_NS; /* it may have moved, and be as many */
     if (answer == HFI_SENTINEL_SAYS && (says.sentinels != one->listed || is_old) && list(one, "SENTINELS", listed_others, now_ns)) {
         one->listed = says.sentinels;
         one->listed_ns = now_ns;
@@ -299,13 +295,13 @@ static void ask(struct sentinel *one, int64_t now_ns)
 static int64_t pause_ns(const struct by_sentinels *all, int64_t now_ns)
 {
     int64_t short_ns = atomic_load(&all->served->short_ns);
-    bool matters = (all->moved_ns != 0 && now_ns - all->moved_ns < YOUNG_NS) || (short_ns != 0 && now_ns - short_ns < ASK_NS);
+    bool matters = (all->moved_ns != 0 && now_ns - all->moved_ns < HFI_YOUNG_NS) || (short_ns != 0 && now_ns - short_ns < HFI_ASK_NS);
     matters = matters || all->promotable.leaves_out;
     if (hfi_by_sentinels_all_confirm(all))
-        return matters ? HASTY_NS : ASK_NS;
+        return matters ? HFI_HASTY_NS : HFI_ASK_NS;
     const struct hfi_pool_ops *ops = &all->served->ops;
     bool is_idle = all->council.has_decided && !atomic_load(&all->wants_clocks) && ops->is_idle != NULL && ops->is_idle(all->served->self);
-    return is_idle ? IDLE_NS : ASK_NS;
+    return is_idle ? HFI_IDLE_NS : HFI_ASK_NS;
 }
 
 void hfi_by_sentinels_doubt(struct by_sentinels *all)
@@ -332,5 +328,5 @@ void hfi_by_sentinels_ask(struct by_sentinels *all, int64_t now_ns, struct hfi_p
     if (now_ns >= all->judge_ns)
         judge(all, now_ns);
     hfi_poll_set_again(set, all->judge_ns);
-    hfi_poll_set_again(set, now_ns + ASK_NS); /* it may not be idle any more */
+    hfi_poll_set_again(set, now_ns + HFI_ASK_NS); /* it may not be idle any more */
 }

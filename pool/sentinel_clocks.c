@@ -2,9 +2,8 @@
 /* sentinel_clocks.c - has the clocks of the primary, and of the replicas that could be promoted, compared: once a minute
  * where they all confirm, else when somebody asks. Listener only. */
 #include "pool/listener.h"
+#include "pool/times.h"
 #include "pool/topology_sentinel_private.h"
-
-#define PAUSE_NS (60000 * HFI_MS)
 
 static void begin(struct by_sentinels *all, int64_t now_ns)
 {
@@ -15,7 +14,7 @@ static void begin(struct by_sentinels *all, int64_t now_ns)
     clocks->looks[0].at = all->council.decided.primary;
     for (int i = 0; i < replicas->count; i++)
         clocks->looks[1 + i].at = replicas->list[i];
-    all->clocks_ns = hfi_by_sentinels_all_confirm(all) ? now_ns + PAUSE_NS : HFI_NEVER;
+    all->clocks_ns = hfi_by_sentinels_all_confirm(all) ? now_ns + HFI_CLOCKS_PAUSE_NS : HFI_NEVER;
     atomic_store(&all->wants_clocks, false);
 }
 

@@ -11,6 +11,7 @@
 #include "pool/secure.h"
 #include "pool/replies.h"
 #include "pool/subscribe_private.h"
+#include "pool/times.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -21,7 +22,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PING_NS      (2000 * HFI_MS) /* no byte received for this long: PING */
 #define MESSAGE_MOST (1024 * 1024)
 
 struct ask { /* a command that the server has yet to confirm, in order; channel NULL: a PING */
@@ -334,7 +334,7 @@ static void maintain_up(struct hfi_subscriber *one, int64_t now_ns, struct hfi_p
     /* A demoted server still answers, but its subscribers are not told of hand-offs. */
     if (wrong == NULL && hfi_peer_has_moved(one->all->peer, one->primaries, one->run_id))
         wrong = "the primary is another one now";
-    bool idle = one->expect_ns == HFI_NEVER && now_ns - one->received_ns >= PING_NS;
+    bool idle = one->expect_ns == HFI_NEVER && now_ns - one->received_ns >= HFI_PING_NS;
     if (wrong == NULL && !ask_all(one, now_ns))
         wrong = "no memory";
     bool asked = is_tracker(one) && atomic_exchange(&one->all->prove, false); /* behind the subscription, which it proves too */
@@ -350,7 +350,7 @@ static void maintain_up(struct hfi_subscriber *one, int64_t now_ns, struct hfi_p
         return;
     }
     watch(one, hfi_buffer_size(&one->out) > 0 ? POLLIN | POLLOUT : POLLIN, set);
-    hfi_poll_set_again(set, one->expect_ns != HFI_NEVER ? one->expect_ns : one->received_ns + PING_NS);
+    hfi_poll_set_again(set, one->expect_ns != HFI_NEVER ? one->expect_ns : one->received_ns + HFI_PING_NS);
 }
 
 static void judge_dial(struct hfi_subscriber *one, enum hfi_dial_state state, int64_t now_ns)

@@ -2,6 +2,7 @@
 /* topology_one.c - see topology_one.h. */
 #include "pool/topology_one.h"
 #include "base/mutex.h"
+#include "pool/times.h"
 
 #include <netdb.h>
 #include <pthread.h>
@@ -10,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
-
-#define LOOK_AGAIN_NS (1000 * HFI_MS)
 
 struct one {
     struct hfi_topology topology;
@@ -134,7 +133,7 @@ static void looked_up(void *arg)
     int failed = look_up(one->host, one->port, 0, &found);
     hfi_mutex_lock(&one->mutex);
     one->looking = false;
-    one->look_again_ns = hfi_now(one->clock) + LOOK_AGAIN_NS;
+    one->look_again_ns = hfi_now(one->clock) + HFI_LOOK_AGAIN_NS;
     if (failed == 0 && found.count > 0) {
         keep_order(&one->found, &found);
         memcpy(found.host, one->found.host, sizeof found.host);
