@@ -1,43 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* costs.c - see costs.h. The factors: `bench own_lock` and `bench hand_off`, where others were tried. */
+/* costs.c - see costs.h. The factors: `bench own_lock`, where others were tried. */
 #include "pool/costs.h"
+#include "pool/times.h"
 
-#define STEPS 16
+#define STEPS 8
 
-#define NEAR_SENDS     32
-#define CROWD_TRIPS    2
-#define LOOK_WAKE_UPS  10
-#define LOOK_TRIPS     4  /* a trip that takes longer is another one's business: a slow script, a busy CPU */
+#define NEAR_SENDS     64
+#define CROWD          8 /* commands in flight */
+#define LOOK_WAKE_UPS  8
+#define LOOK_TRIPS     4 /* a trip that takes longer is another one's business: a slow script, a busy CPU */
 #define YIELD_WAKE_UPS 16
 #define LEFT_TRIPS     4
 #define GRACE_WAKE_UPS 16
 
-static int64_t get(const _Atomic(int64_t) *cost)
+static int64_t get(const _Atomic(int64_t) *cost_ns)
 {
-    return atomic_load_explicit(cost, memory_order_relaxed);
+    return atomic_load_explicit(cost_ns, memory_order_relaxed);
 }
 
-static void set(_Atomic(int64_t) *cost, int64_t ns)
+static int64_t least(int64_t a, int64_t b)
 {
-    atomic_store_explicit(cost, ns > 1 ? ns : 1, memory_order_relaxed);
+    return a < b ? a : b;
 }
 
-/* Follows the median: one sample, however wrong, moves it by one step. */
-static void note(_Atomic(int64_t) *cost, int64_t took_ns)
+void hfi_cost_note(_Atomic(int64_t) *cost_ns, int64_t took_ns)
 {
-    int64_t ns = get(cost);
-    int64_t step_ns = (ns + STEPS - 1) / STEPS;
-    set(cost, ns == 0 ? took_ns : took_ns < ns ? ns - step_ns : ns + step_ns);
-}
-
-void hfi_costs_note_send(struct hfi_costs *costs, int64_t took_ns)
-{
-    note(&costs->send_ns, took_ns);
-}
-
-void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns)
-{
-    note(&costs->wake_up_ns, took_ns);
+    int64_t ns = get(cost_ns), step_ns = (ns + STEPS - 1) / STEPS;
+    ns = ns == 0 ? took_ns : took_ns < ns ? ns - step_ns : ns + step_ns;
+    atomic_store_explicit(cost_ns, ns > 1 ? ns : 1, memory_order_relaxed);
 }
 
 bool hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns)
@@ -47,7 +37,7 @@ bool hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns)
 
 bool hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight)
 {
-    return hfi_costs_is_near(costs, nearest_ns) && in_flight * get(&costs->send_ns) > CROWD_TRIPS * nearest_ns;
+    return in_flight > CROWD && hfi_costs_is_near(costs, nearest_ns);
 }
 
 bool hfi_costs_looks(const struct hfi_costs *costs, int64_t rtt_ns)
@@ -57,13 +47,13 @@ bool hfi_costs_looks(const struct hfi_costs *costs, int64_t rtt_ns)
 
 int64_t hfi_costs_look_ns(int64_t rtt_ns)
 {
-    return LOOK_TRIPS * rtt_ns;
+    return least(LOOK_TRIPS * rtt_ns, HFI_LOOK_MOST_NS);
 }
 
 bool hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns)
 {
     int64_t wake_up_ns = get(&costs->wake_up_ns);
-    return wake_up_ns != 0 && yield_ns > YIELD_WAKE_UPS * wake_up_ns;
+    return wake_up_ns != 0 && yield_ns > least(YIELD_WAKE_UPS * wake_up_ns, HFI_SLICE_NS);
 }
 
 int64_t hfi_costs_left_ns(int64_t rtt_ns)
@@ -71,7 +61,7 @@ int64_t hfi_costs_left_ns(int64_t rtt_ns)
     return LEFT_TRIPS * rtt_ns;
 }
 
-int64_t hfi_costs_grace_ns(const struct hfi_costs *costs, int64_t nearest_ns)
+int64_t hfi_costs_grace_ns(const struct hfi_costs *costs)
 {
-    return hfi_costs_is_near(costs, nearest_ns) ? GRACE_WAKE_UPS * get(&costs->wake_up_ns) : nearest_ns; /* sooner it cannot be here */
+    return least(GRACE_WAKE_UPS * get(&costs->wake_up_ns), HFI_GRACE_MOST_NS);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * costs.h - what a send and a wake-up cost here, and what to do by that while a thread waits for a reply. Machines differ, so no
- * cost is compared with a number of microseconds, but with another one that was measured beside it. Pure: the caller has the
- * clock. Threads may overwrite each other's sample: one of many is lost.
+ * cost is compared with a number of microseconds, but with another one that was measured beside it; on a busy machine a measure
+ * may be wrong for long, so nothing lasts longer than times.h allows. Pure: the caller has the clock. Threads may overwrite each
+ * other's sample: one of many is lost.
  */
 #ifndef HFI_COSTS_H
 #define HFI_COSTS_H
@@ -12,12 +13,12 @@
 #include <stdint.h>
 
 struct hfi_costs { /* zeroed: nothing is known */
-    _Atomic(int64_t) send_ns;    /* giving commands to the socket */
+    _Atomic(int64_t) send_ns;    /* giving a few commands to the socket */
     _Atomic(int64_t) wake_up_ns; /* from a kick till the thread that slept runs */
 };
 
-void hfi_costs_note_send(struct hfi_costs *costs, int64_t took_ns);
-void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns);
+/* A cost follows the median of its samples: none, however wrong, moves it by more than a step. */
+void hfi_cost_note(_Atomic(int64_t) *cost_ns, int64_t took_ns);
 
 /* nearest_ns, rtt_ns: a lane's recent minimum of round trips, and the smoothed ones; 0 if there was none. */
 
@@ -34,6 +35,6 @@ bool    hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns);
 int64_t hfi_costs_left_ns(int64_t rtt_ns);
 /* How long a reply that no thread waits for may stay in the socket, since its command was sent. The thread that sent it often is
  * about to wait for another reply, and then reads both; to wake the listener for each would cost more than the command. */
-int64_t hfi_costs_grace_ns(const struct hfi_costs *costs, int64_t nearest_ns);
+int64_t hfi_costs_grace_ns(const struct hfi_costs *costs);
 
 #endif

@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #define LOCK_REPLY_MOST 65536
-#define SENDS_TIMED     16    /* each so many-th send is */
+#define SENDS_TIMED     16    /* each so many-th send is, */
+#define TIMED_MOST      4096  /* unless it is of more bytes: to copy a long value is no wait */
 
 void hfi_lane_lock(struct hfi_lane *lane)
 {
@@ -266,7 +267,7 @@ static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
 static void send_out(struct hfi_lane *lane)
 {
     int failed = 0;
-    bool timed = lane->sends % SENDS_TIMED == 1;
+    bool timed = lane->sends % SENDS_TIMED == 1 && hfi_buffer_size(&lane->out) <= TIMED_MOST;
     int64_t begun_ns = timed ? hfi_now(lane->deployment->clock) : 0;
     while (hfi_buffer_size(&lane->out) > 0 && failed == 0) {
         ssize_t sent = lane->connection.transport->send(&lane->connection, hfi_buffer_data(&lane->out),
@@ -277,7 +278,7 @@ static void send_out(struct hfi_lane *lane)
             failed = errno;
     }
     if (timed && failed == 0)
-        hfi_costs_note_send(&lane->deployment->costs, hfi_now(lane->deployment->clock) - begun_ns);
+        hfi_cost_note(&lane->deployment->costs.send_ns, hfi_now(lane->deployment->clock) - begun_ns);
     if (failed == 0) {
         atomic_store(&lane->blocked, false);
         return;
@@ -352,7 +353,7 @@ bool hfi_lane_is_near(const struct hfi_lane *lane)
 static bool reader_sends(const struct hfi_lane *lane)
 {
     int in_flight = atomic_load(&lane->in_flight_count);
-    return in_flight > 0 && hfi_costs_gathers(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns), in_flight) &&
+    return hfi_costs_gathers(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns), in_flight) &&
            !atomic_load(&lane->again) && atomic_load(&lane->state) == HFI_LANE_UP;
 }
 

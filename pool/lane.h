@@ -32,8 +32,8 @@ void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command);
 void hfi_lane_flush(struct hfi_lane *lane);
 /* The same for a command that is HFI_AWAITED_PROMPTLY: left to a reader only where one looks at replies as they come. */
 void hfi_lane_flush_promptly(struct hfi_lane *lane);
-/* For a command that no thread waits for. On a lane in use it may stay listed for some sixteen wake-ups (costs.h, until
- * the listener looks next), so that this thread's next command takes it along. On an idle lane it is sent now. */
+/* For a command that no thread waits for. On a lane in use it may stay listed for hfi_costs_grace_ns (until the
+ * listener looks next), so that this thread's next command takes it along. On an idle lane it is sent now. */
 void hfi_lane_flush_soon(struct hfi_lane *lane);
 /* As hfi_park_wait. Meanwhile reads the lane's replies and runs their `done`, unless another thread does. */
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns);

@@ -102,7 +102,7 @@ static short watch_events_locked(struct hfi_lane *lane, int64_t now_ns, struct h
     bool at_once = lane->kind == HFI_RESERVED_LANE || lane->prompt > 0 ||
                    atomic_load(&lane->deployment->closing_until_ns) != 0;
     enum hfi_lane_watch watch = HFI_LOOKS_SOON;
-    int64_t grace_ns = hfi_costs_grace_ns(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns));
+    int64_t grace_ns = hfi_costs_grace_ns(&lane->deployment->costs);
     if (head != NULL && !lane->reading) {
         if (at_once || head->sent_ns + grace_ns <= now_ns) {
             watch = HFI_POLLS_REPLIES;

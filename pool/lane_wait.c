@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 
 #define LOOKS          16 /* between two of them at the clock */
+#define LOOKERS        8  /* more threads that wait on a lane sleep at once */
 #define LISTENER_TURNS 16
 
 /* Pauses are counted in sleeps. */
@@ -35,15 +36,17 @@ static void yield(struct hfi_lane *lane)
     int64_t before_ns = hfi_now(lane->deployment->clock);
     (void)sched_yield();
     int64_t took_ns = hfi_now(lane->deployment->clock) - before_ns;
-    hfi_trial_note(&lane->yields, &yield_rules, !hfi_costs_is_long(&lane->deployment->costs, took_ns));
+    bool is_long = atomic_exchange_explicit(&lane->gave_cpu, false, memory_order_relaxed) ||
+                   hfi_costs_is_long(&lane->deployment->costs, took_ns);
+    hfi_trial_note(&lane->yields, &yield_rules, !is_long);
     atomic_store_explicit(&lane->keeps_cpu, hfi_trial_is_on(&lane->yields), memory_order_relaxed);
 }
 
-/* Looks at the socket repeatedly instead of sleeping on it. That pays while the trip is not much longer than a wake-up, no
- * other thread waits on the lane, and the looks find replies. Between two looks this thread yields the core: threads with other
- * locks read other lanes. After some misses looking is off for a while; then it is tried again. A server that shares our core
- * with others answers only while we sleep: every try misses, and tries become rare. */
-static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, bool yields)
+/* Looks at the socket repeatedly instead of sleeping on it. That pays while a trip is a few wake-ups long at most, and the looks
+ * find replies. Between two looks this thread yields the core: to the server, to threads that read other lanes, and to those that
+ * are about to list their next commands. After some misses looking is off for a while; then it is tried again. A server that
+ * shares our core with other programs answers only while we sleep: every try misses, and tries become rare. */
+static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns, bool yields)
 {
     int64_t rtt_ns = atomic_load(&lane->rtt_ns);
     if (!hfi_costs_looks(&lane->deployment->costs, rtt_ns))
@@ -52,7 +55,8 @@ static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *par
         return HFI_EMPTY;
     if (!hfi_trial_ask(&lane->looks))
         return HFI_EMPTY;
-    int64_t until_ns = hfi_now(lane->deployment->clock) + hfi_costs_look_ns(rtt_ns);
+    int64_t most_ns = hfi_now(lane->deployment->clock) + hfi_costs_look_ns(rtt_ns);
+    until_ns = most_ns < until_ns ? most_ns : until_ns;
     for (int i = 1; i % LOOKS != 0 || hfi_now(lane->deployment->clock) < until_ns; i++) {
         enum hfi_taken taken = hfi_lane_take_in(lane, true);
         if (taken != HFI_EMPTY) {
@@ -156,7 +160,7 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
         enum hfi_taken taken = hfi_lane_take_in(lane, fresh);
         fresh = true;
         if (taken == HFI_EMPTY)
-            taken = look_for_reply(lane, park, epoch, hfi_trial_ask(&lane->yields));
+            taken = look_for_reply(lane, park, epoch, until_ns, hfi_trial_ask(&lane->yields));
         if (taken == HFI_EMPTY)
             taken = yield_and_flush(lane);
         if (taken == HFI_EMPTY) {
@@ -200,23 +204,26 @@ static bool take_role_locked(struct hfi_lane *lane)
 }
 
 /* A thread whose reply another one reads looks for its wake-up as that one looks at the socket: who does not sleep need not be
- * woken. While other programs want the CPU, each yield would give it away. */
-static void look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch)
+ * woken. With many of them the yields of all would take longer than the wake-ups; and while other programs want the CPU, each
+ * would give it away. */
+static void look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     static _Thread_local struct hfi_trial trial;
     const struct hfi_costs *costs = &lane->deployment->costs;
     int64_t rtt_ns = atomic_load(&lane->rtt_ns), now_ns = hfi_now(lane->deployment->clock);
-    if (!hfi_costs_looks(costs, rtt_ns) || !atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed) || !hfi_trial_ask(&trial))
+    bool keeps_cpu = atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed) &&
+                     !atomic_load_explicit(&lane->gave_cpu, memory_order_relaxed);
+    if (!keeps_cpu || atomic_load(&lane->waiting) > LOOKERS || !hfi_costs_looks(costs, rtt_ns) || !hfi_trial_ask(&trial))
         return;
-    int64_t until_ns = now_ns + hfi_costs_look_ns(rtt_ns);
+    int64_t most_ns = now_ns + hfi_costs_look_ns(rtt_ns);
     for (int i = 1; !hfi_park_is_woken(park, epoch); i++) {
         int64_t before_ns = now_ns;
         (void)sched_yield();
         now_ns = hfi_now(lane->deployment->clock);
         bool is_long = hfi_costs_is_long(costs, now_ns - before_ns);
         if (is_long)
-            atomic_store_explicit(&lane->keeps_cpu, false, memory_order_relaxed);
-        if (is_long || (i >= LOOKS && now_ns >= until_ns)) {
+            atomic_store_explicit(&lane->gave_cpu, true, memory_order_relaxed);
+        if (is_long || now_ns >= until_ns || (i >= LOOKS && now_ns >= most_ns)) { /* on one CPU a yield is a part of the trip */
             hfi_trial_note(&trial, &look_rules, false);
             return;
         }
@@ -243,7 +250,7 @@ static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, i
         HFI_PERTURB("waiter-to-wait");
         if (!mine) {
             if (!by_message)
-                look_for_wake_up(lane, park, epoch);
+                look_for_wake_up(lane, park, epoch, until_ns);
             bool woken = by_message ? wait_for_message(lane, park, epoch, until_ns, &in_vain) : hfi_park_wait(park, epoch, until_ns);
             hfi_lane_lock(lane);
             mine = me.chosen;

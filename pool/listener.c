@@ -23,6 +23,8 @@ struct hfi_listener {
     _Atomic(int64_t) kicked_ns; /* when; 0: not since the listener woke up */
     _Atomic(bool) owner_kicked; /* ops->kicked is to be called */
     _Atomic(int64_t) wakes_ns;  /* the sleep of the listener ends by then; HFI_NEVER also while it looks around */
+    bool slept;                 /* in its last poll() */
+    int64_t looked_ns;          /* when it looked around before that */
     bool rescan;                /* the listener kicked itself while it looked around */
     struct hfi_poll_set set;
 };
@@ -61,8 +63,11 @@ static void take_kick(void *self, short events, int64_t now_ns)
 {
     struct hfi_listener *listener = self;
     eventfd_t kicks;
-    (void)events, (void)now_ns;
+    (void)events;
     (void)eventfd_read(listener->kick.fd, &kicks);
+    int64_t kicked_ns = atomic_exchange(&listener->kicked_ns, 0);
+    if (listener->slept && kicked_ns > listener->looked_ns && kicked_ns < now_ns) /* else it did not end the sleep */
+        listener->ops.woke(listener->ops.self, now_ns - kicked_ns);
     if (atomic_exchange(&listener->owner_kicked, false)) /* behind the read: a later kick is readable again */
         listener->ops.kicked(listener->ops.self);
 }
@@ -86,25 +91,19 @@ static bool look_around(struct hfi_listener *listener, int64_t now_ns)
     return goes_on;
 }
 
-/* A kick that came before the sleep, or beside a reply, says little or nothing of what a wake-up takes. */
-static void note_wake_up(struct hfi_listener *listener, int64_t looked_ns, bool slept, int64_t now_ns)
-{
-    int64_t kicked_ns = atomic_exchange(&listener->kicked_ns, 0);
-    if (slept && kicked_ns > looked_ns)
-        listener->ops.woke(listener->ops.self, now_ns - kicked_ns);
-}
-
 static void *listen_to_all(void *arg)
 {
     struct hfi_listener *listener = arg;
     own = listener;
-    for (int64_t looked_ns = hfi_now(listener->clock); look_around(listener, looked_ns); looked_ns = hfi_now(listener->clock)) {
+    for (;;) {
+        listener->looked_ns = hfi_now(listener->clock);
+        if (!look_around(listener, listener->looked_ns))
+            break;
         HFI_PERTURB("looked-to-poll");
         long sleeps = hfi_thread_sleeps();
         bool is_ready = hfi_poll_set_wait(&listener->set, listener->clock);
         int64_t now_ns = hfi_now(listener->clock);
-        if (atomic_load(&listener->kicked_ns) != 0)
-            note_wake_up(listener, looked_ns, hfi_thread_sleeps() != sleeps, now_ns);
+        listener->slept = atomic_load(&listener->kicked_ns) != 0 && hfi_thread_sleeps() != sleeps;
         if (is_ready)
             hfi_poll_set_dispatch(&listener->set, now_ns);
     }

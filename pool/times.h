@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * times.h - all times that pool/ counts by the clock, each with its rule. None of them says what a machine can do: what a send, a
- * wake-up and a round trip cost is measured, and compared in costs.h. What users choose is in the settings.
+ * times.h - all times that pool/ counts by the clock, each with its rule. None of them says what a machine usually does: what a
+ * send, a wake-up and a round trip cost is measured, and compared in costs.h. What users choose is in the settings.
  */
 #ifndef HFI_TIMES_H
 #define HFI_TIMES_H
@@ -14,6 +14,10 @@
 #define HFI_PING_NS  (2000 * HFI_MS) /* a subscriber that received no byte for so long is asked whether it is there */
 /* A road with longer round trips is another site's: it may be narrow, and a renewal would wait behind other lanes' dials. */
 #define HFI_SLOW_NS  (10 * HFI_MS)
+/* Where a wake-up seems to cost very much, as on a machine that was busy while it was measured: */
+#define HFI_GRACE_MOST_NS   HFI_MS /* what is posted leaves within it (hf_lease_post_release) */
+#define HFI_LOOK_MOST_NS    HFI_MS /* who waits for a server that says nothing sleeps after it */
+#define HFI_SLICE_NS        HFI_MS /* Linux gives a program that computes one to four, at a time */
 #define HFI_HANG_UP_NS      (10 * HFI_MS) /* the reader's poll() has ended by then; else the listener acts */
 #define HFI_UNWATCHED_NS    (10 * HFI_MS) /* what the kernel has no memory to watch is looked at so often */
 #define HFI_CLOSING_TICK_NS (2 * HFI_MS)  /* user threads that drain a lane do not kick the listener: it looks so often */

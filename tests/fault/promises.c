@@ -274,7 +274,7 @@ static void prompt_notices(struct hft_run *run)
 }
 
 const struct hft_named hft_promise_faults[] = {
-    {"prompt-posts", "a posted release leaves within sixteen wake-ups (watched at 5 ms)", prompt_posts, 60,
+    {"prompt-posts", "a posted release leaves within a millisecond (watched at five times that)", prompt_posts, 60,
      2000, HFT_MEASURES},
     {"prompt-revokes", "a busy process gives way within 20 ms of the first wish (watched at ten times that)",
      prompt_revokes, 12, 300, HFT_MEASURES},
