@@ -352,8 +352,7 @@ bool hfi_lane_is_near(const struct hfi_lane *lane)
  * then tests the inbox. */
 static bool reader_sends(const struct hfi_lane *lane)
 {
-    int in_flight = atomic_load(&lane->in_flight_count);
-    return hfi_costs_gathers(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns), in_flight) &&
+    return hfi_costs_gathers(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns), atomic_load(&lane->in_flight_count)) &&
            !atomic_load(&lane->again) && atomic_load(&lane->state) == HFI_LANE_UP;
 }
 
