@@ -4,6 +4,7 @@
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
 #include "pool/lane_private.h"
+#include "pool/pool_private.h"
 
 #include <string.h>
 
@@ -15,6 +16,13 @@ void hft_lane_waits(hf_client *client, int lane, int threads)
 bool hft_lane_is_up(hf_client *client, int lane)
 {
     return hfi_lane_is_up(hfi_pool_lane(client->pool, HFI_LOCK_LANE, (uint64_t)lane));
+}
+
+bool hft_first_lanes_are_up(hf_client *client)
+{
+    int last = client->pool->deployment.settings.lanes - 1;
+    return hft_lane_is_up(client, 0) && hft_lane_is_up(client, last) &&
+           hfi_lane_is_up(hfi_pool_lane(client->pool, HFI_RESERVED_LANE, 0));
 }
 
 int hft_lane_of(hf_client *client, const char *name)
