@@ -3,7 +3,8 @@
 #include "pool/costs.h"
 #include "pool/times.h"
 
-#define STEPS 8
+#define STEPS       8  /* a sample moves a cost by this part of it, */
+#define DOWN_STEPS  64 /* and a wake-up's downwards by this */
 
 #define NEAR_SENDS     64
 #define CROWD          8 /* commands in flight */
@@ -23,11 +24,22 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-void hfi_cost_note(_Atomic(int64_t) *cost_ns, int64_t took_ns)
+static void note(_Atomic(int64_t) *cost_ns, int64_t took_ns, int down_steps)
 {
-    int64_t ns = get(cost_ns), step_ns = (ns + STEPS - 1) / STEPS;
-    ns = ns == 0 ? took_ns : took_ns < ns ? ns - step_ns : ns + step_ns;
+    int64_t ns = get(cost_ns);
+    ns = ns == 0 ? took_ns : took_ns < ns ? ns - (ns + down_steps - 1) / down_steps : ns + (ns + STEPS - 1) / STEPS;
     atomic_store_explicit(cost_ns, ns > 1 ? ns : 1, memory_order_relaxed);
+}
+
+void hfi_costs_note_send(struct hfi_costs *costs, int64_t took_ns)
+{
+    note(&costs->send_ns, took_ns, STEPS);
+}
+
+void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns)
+{
+    if (took_ns <= HFI_SLICE_NS) /* else another program had the CPU */
+        note(&costs->wake_up_ns, took_ns, DOWN_STEPS);
 }
 
 bool hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns)

@@ -17,8 +17,11 @@ struct hfi_costs { /* zeroed: nothing is known */
     _Atomic(int64_t) wake_up_ns; /* from a kick till the thread that slept runs */
 };
 
-/* A cost follows the median of its samples: none, however wrong, moves it by more than a step. */
-void hfi_cost_note(_Atomic(int64_t) *cost_ns, int64_t took_ns);
+/* Follows the median: no sample, however wrong, moves a cost by more than a step. */
+void hfi_costs_note_send(struct hfi_costs *costs, int64_t took_ns);
+/* Follows what one of nine takes longer than: a CPU that idles is dear to wake, and it idles when all sleep. While some do not, a
+ * wake-up is cheap, which says nothing of what they save. */
+void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns);
 
 /* nearest_ns, rtt_ns: a lane's recent minimum of round trips, and the smoothed ones; 0 if there was none. */
 

@@ -278,7 +278,7 @@ static void send_out(struct hfi_lane *lane)
             failed = errno;
     }
     if (timed && failed == 0)
-        hfi_cost_note(&lane->deployment->costs.send_ns, hfi_now(lane->deployment->clock) - begun_ns);
+        hfi_costs_note_send(&lane->deployment->costs, hfi_now(lane->deployment->clock) - begun_ns);
     if (failed == 0) {
         atomic_store(&lane->blocked, false);
         return;

@@ -48,7 +48,7 @@ static bool look(void *self, int64_t now_ns, struct hfi_poll_set *set)
 static void woke(void *self, int64_t took_ns)
 {
     struct hfi_pool *pool = self;
-    hfi_cost_note(&pool->deployment.costs.wake_up_ns, took_ns);
+    hfi_costs_note_wake_up(&pool->deployment.costs, took_ns);
 }
 
 static void hang_up(void *self)
