@@ -51,9 +51,7 @@ static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *par
     int64_t rtt_ns = atomic_load(&lane->rtt_ns);
     if (!hfi_costs_looks(&lane->deployment->costs, rtt_ns))
         return HFI_EMPTY;
-    if (!yields && atomic_load(&lane->waiting) > 0) /* other programs want the CPU, and our looks keep ours from it */
-        return HFI_EMPTY;
-    if (!hfi_trial_ask(&lane->looks))
+    if (!yields || !hfi_trial_ask(&lane->looks)) /* where other programs want the CPU, our looks keep the server from it */
         return HFI_EMPTY;
     int64_t most_ns = hfi_now(lane->deployment->clock) + hfi_costs_look_ns(rtt_ns);
     until_ns = most_ns < until_ns ? most_ns : until_ns;
@@ -65,10 +63,10 @@ static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *par
         }
         if (hfi_park_is_woken(park, epoch))
             return HFI_EMPTY;
-        if (yields && hfi_trial_is_on(&lane->yields)) {
-            yield(lane);
-            hfi_lane_flush_now(lane); /* what they left to us */
-        }
+        if (!hfi_trial_is_on(&lane->yields))
+            break;
+        yield(lane);
+        hfi_lane_flush_now(lane); /* what they left to us */
     }
     hfi_trial_note(&lane->looks, &look_rules, false);
     return HFI_EMPTY;
