@@ -27,6 +27,8 @@ static int64_t least(int64_t a, int64_t b)
 static void note(_Atomic(int64_t) *cost_ns, int64_t took_ns, int down_steps)
 {
     int64_t ns = get(cost_ns);
+    if (took_ns > HFI_SLICE_NS) /* another program had the CPU */
+        return;
     ns = ns == 0 ? took_ns : took_ns < ns ? ns - (ns + down_steps - 1) / down_steps : ns + (ns + STEPS - 1) / STEPS;
     atomic_store_explicit(cost_ns, ns > 1 ? ns : 1, memory_order_relaxed);
 }
@@ -38,8 +40,7 @@ void hfi_costs_note_send(struct hfi_costs *costs, int64_t took_ns)
 
 void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns)
 {
-    if (took_ns <= HFI_SLICE_NS) /* else another program had the CPU */
-        note(&costs->wake_up_ns, took_ns, DOWN_STEPS);
+    note(&costs->wake_up_ns, took_ns, DOWN_STEPS);
 }
 
 bool hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns)
@@ -54,7 +55,7 @@ bool hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in
 
 bool hfi_costs_looks(const struct hfi_costs *costs, int64_t rtt_ns)
 {
-    return rtt_ns != 0 && rtt_ns < LOOK_WAKE_UPS * get(&costs->wake_up_ns);
+    return rtt_ns != 0 && rtt_ns < least(LOOK_WAKE_UPS * get(&costs->wake_up_ns), HFI_LOOK_MOST_NS);
 }
 
 int64_t hfi_costs_look_ns(int64_t rtt_ns)
@@ -65,12 +66,17 @@ int64_t hfi_costs_look_ns(int64_t rtt_ns)
 bool hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns)
 {
     int64_t wake_up_ns = get(&costs->wake_up_ns);
-    return wake_up_ns != 0 && yield_ns > least(YIELD_WAKE_UPS * wake_up_ns, HFI_SLICE_NS);
+    return yield_ns > HFI_SLICE_NS || (wake_up_ns != 0 && yield_ns > YIELD_WAKE_UPS * wake_up_ns);
 }
 
 int64_t hfi_costs_left_ns(int64_t rtt_ns)
 {
-    return LEFT_TRIPS * rtt_ns;
+    return least(LEFT_TRIPS * rtt_ns, HFI_LEFT_MOST_NS);
+}
+
+int64_t hfi_costs_left_again_ns(int64_t before_ns)
+{
+    return least(2 * before_ns, HFI_LEFT_MOST_NS);
 }
 
 int64_t hfi_costs_grace_ns(const struct hfi_costs *costs)

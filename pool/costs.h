@@ -17,10 +17,11 @@ struct hfi_costs { /* zeroed: nothing is known */
     _Atomic(int64_t) wake_up_ns; /* from a kick till the thread that slept runs */
 };
 
-/* Follows the median: no sample, however wrong, moves a cost by more than a step. */
+/* Follows the median. Of both costs: after the first no sample, however wrong, moves one by more than a step, and one that lost its
+ * CPU is none. */
 void hfi_costs_note_send(struct hfi_costs *costs, int64_t took_ns);
-/* Follows what one of nine takes longer than: a CPU that idles is dear to wake, and it idles when all sleep. While some do not, a
- * wake-up is cheap, which says nothing of what they save. */
+/* Follows what the dearest ninth takes: those found the CPU idle. Others are cheap because some thread kept it awake, which says
+ * nothing of what that saves. */
 void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns);
 
 /* nearest_ns, rtt_ns: a lane's recent minimum of round trips, and the smoothed ones; 0 if there was none. */
@@ -36,6 +37,7 @@ int64_t hfi_costs_look_ns(int64_t rtt_ns); /* for how long to look before a slee
 bool    hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns);
 /* How long a reader sleeps, the first time, before it sends what was left to it: the server may be at something long. */
 int64_t hfi_costs_left_ns(int64_t rtt_ns);
+int64_t hfi_costs_left_again_ns(int64_t before_ns); /* the next time, if still no reply has come */
 /* How long a reply that no thread waits for may stay in the socket, since its command was sent. The thread that sent it often is
  * about to wait for another reply, and then reads both; to wake the listener for each would cost more than the command. */
 int64_t hfi_costs_grace_ns(const struct hfi_costs *costs);

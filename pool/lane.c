@@ -349,7 +349,7 @@ bool hfi_lane_is_near(const struct hfi_lane *lane)
 
 /* With many commands in flight to a near server, the reader of the next reply sends everything listed by then: one send for
  * many commands. Store-load pairing with the reader: we list the command, then read in_flight_count; the reader decrements it,
- * then tests the inbox. */
+ * then tests the inbox. The same with looks_again, which our callers read. */
 static bool reader_sends(const struct hfi_lane *lane)
 {
     return hfi_costs_gathers(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns), atomic_load(&lane->in_flight_count)) &&
@@ -376,17 +376,12 @@ static void flush(struct hfi_lane *lane, bool now)
 
 void hfi_lane_flush(struct hfi_lane *lane)
 {
-    flush(lane, false);
+    flush(lane, !atomic_load(&lane->looks_again));
 }
 
 void hfi_lane_flush_now(struct hfi_lane *lane)
 {
     flush(lane, true);
-}
-
-void hfi_lane_flush_promptly(struct hfi_lane *lane)
-{
-    flush(lane, atomic_load(&lane->watch) != HFI_POLLS_REPLIES);
 }
 
 /* Store-load pairing with watch_events_locked(): our caller lists the command, then we read `watch`; the listener

@@ -6,13 +6,14 @@
 #include "base/poll.h"
 #include "pool/listener.h"
 #include "pool/subscribe.h"
+#include "pool/times.h"
 #include "pool/trial.h"
 
 #include <sched.h>
 #include <sys/eventfd.h>
 
-#define LOOKS          16 /* between two of them at the clock */
-#define LOOKERS        8  /* more threads that wait on a lane sleep at once */
+#define YIELDS         16 /* a look takes as many, at least: on one CPU each is a part of the trip */
+#define LOOKERS        8  /* of more threads that wait for another one to read, those that come then sleep at once */
 #define LISTENER_TURNS 16
 
 /* Pauses are counted in sleeps. */
@@ -30,16 +31,24 @@ struct waiter { /* on its thread's stack; in the lane's list under the lane's mu
 
 /* Yields the CPU. The threads that get it may be ours, each about to list or send its next command, or the server
  * itself. Another program would keep it for milliseconds; a thread asleep in poll() would be back sooner, so a long
- * yield pauses yielding. */
-static void yield(struct hfi_lane *lane)
+ * yield pauses yielding. Returns the time. */
+static int64_t yield(struct hfi_lane *lane)
 {
     int64_t before_ns = hfi_now(lane->deployment->clock);
     (void)sched_yield();
-    int64_t took_ns = hfi_now(lane->deployment->clock) - before_ns;
+    int64_t now_ns = hfi_now(lane->deployment->clock);
     bool is_long = atomic_exchange_explicit(&lane->gave_cpu, false, memory_order_relaxed) ||
-                   hfi_costs_is_long(&lane->deployment->costs, took_ns);
+                   hfi_costs_is_long(&lane->deployment->costs, now_ns - before_ns);
     hfi_trial_note(&lane->yields, &yield_rules, !is_long);
     atomic_store_explicit(&lane->keeps_cpu, hfi_trial_is_on(&lane->yields), memory_order_relaxed);
+    return now_ns;
+}
+
+/* A look of so many yields has taken as long as the wake-up is worth. */
+static bool is_over(int64_t began_ns, int64_t now_ns, int64_t rtt_ns, int yields)
+{
+    int64_t took_ns = now_ns - began_ns;
+    return took_ns >= HFI_LOOK_MOST_NS || (yields >= YIELDS && took_ns >= hfi_costs_look_ns(rtt_ns));
 }
 
 /* Looks at the socket repeatedly instead of sleeping on it. That pays while a trip is a few wake-ups long at most, and the looks
@@ -53,9 +62,8 @@ static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *par
         return HFI_EMPTY;
     if (!yields || !hfi_trial_ask(&lane->looks)) /* where other programs want the CPU, our looks keep the server from it */
         return HFI_EMPTY;
-    int64_t most_ns = hfi_now(lane->deployment->clock) + hfi_costs_look_ns(rtt_ns);
-    until_ns = most_ns < until_ns ? most_ns : until_ns;
-    for (int i = 1; i % LOOKS != 0 || hfi_now(lane->deployment->clock) < until_ns; i++) {
+    int64_t began_ns = hfi_now(lane->deployment->clock), now_ns = began_ns;
+    for (int i = 0; now_ns < until_ns && !is_over(began_ns, now_ns, rtt_ns, i); i++) {
         enum hfi_taken taken = hfi_lane_take_in(lane, true);
         if (taken != HFI_EMPTY) {
             hfi_trial_note(&lane->looks, &look_rules, true);
@@ -64,8 +72,8 @@ static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *par
         if (hfi_park_is_woken(park, epoch))
             return HFI_EMPTY;
         if (!hfi_trial_is_on(&lane->yields))
-            break;
-        yield(lane);
+            return HFI_EMPTY; /* that says nothing of looks */
+        now_ns = yield(lane);
         hfi_lane_flush_now(lane); /* what they left to us */
     }
     hfi_trial_note(&lane->looks, &look_rules, false);
@@ -79,7 +87,7 @@ static enum hfi_taken yield_and_flush(struct hfi_lane *lane)
 {
     if (atomic_load(&lane->waiting) == 0 || !hfi_lane_is_near(lane) || !hfi_trial_is_on(&lane->yields))
         return HFI_EMPTY;
-    yield(lane);
+    (void)yield(lane);
     hfi_lane_flush_now(lane);
     return hfi_lane_take_in(lane, true);
 }
@@ -152,6 +160,7 @@ static bool is_worth_reading(const struct hfi_lane *lane)
 static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     bool fresh = false;
+    atomic_store(&lane->looks_again, true);
     int64_t left_ns = hfi_costs_left_ns(atomic_load(&lane->rtt_ns));
     while (!hfi_park_is_woken(park, epoch) && is_worth_reading(lane) &&
            hfi_now(lane->deployment->clock) < until_ns) {
@@ -159,22 +168,28 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
         fresh = true;
         if (taken == HFI_EMPTY)
             taken = look_for_reply(lane, park, epoch, until_ns, hfi_trial_ask(&lane->yields));
-        if (taken == HFI_EMPTY)
+        if (taken == HFI_EMPTY && !hfi_park_is_woken(park, epoch))
             taken = yield_and_flush(lane);
         if (taken == HFI_EMPTY) {
-            bool is_left = left_ns > 0 && atomic_load(&lane->in_flight_count) > 1;
-            int64_t look_ns = is_left ? hfi_now(lane->deployment->clock) + left_ns : until_ns;
+            bool is_timed = left_ns > 0 && atomic_load(&lane->in_flight_count) > 1;
+            int64_t look_ns = is_timed ? hfi_now(lane->deployment->clock) + left_ns : until_ns;
+            atomic_store(&lane->looks_again, is_timed);
+            if (!is_timed)
+                hfi_lane_flush_now(lane); /* behind the store: what was left before it */
             sleep_on(lane, park, epoch, look_ns < until_ns ? look_ns : until_ns);
             if (look_ns < until_ns && hfi_now(lane->deployment->clock) >= look_ns) {
                 hfi_lane_flush_now(lane);
-                left_ns *= 2;
+                left_ns = hfi_costs_left_again_ns(left_ns);
             }
+            atomic_store(&lane->looks_again, true);
             continue;
         }
         left_ns = hfi_costs_left_ns(atomic_load(&lane->rtt_ns));
         hfi_lane_flush_now(lane); /* first, so that the server works while we wake the threads it answered */
         hfi_lane_run_completions(lane);
     }
+    atomic_store(&lane->looks_again, false);
+    hfi_lane_flush_now(lane);
     pass_role(lane);
 }
 
@@ -208,25 +223,24 @@ static void look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint3
 {
     static _Thread_local struct hfi_trial trial;
     const struct hfi_costs *costs = &lane->deployment->costs;
-    int64_t rtt_ns = atomic_load(&lane->rtt_ns), now_ns = hfi_now(lane->deployment->clock);
+    int64_t rtt_ns = atomic_load(&lane->rtt_ns);
     bool keeps_cpu = atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed) &&
                      !atomic_load_explicit(&lane->gave_cpu, memory_order_relaxed);
-    if (!keeps_cpu || atomic_load(&lane->waiting) > LOOKERS || !hfi_costs_looks(costs, rtt_ns) || !hfi_trial_ask(&trial))
+    if (!keeps_cpu || atomic_load(&lane->followers) > LOOKERS || !hfi_costs_looks(costs, rtt_ns) || hfi_park_is_woken(park, epoch) ||
+        !hfi_trial_ask(&trial))
         return;
-    int64_t most_ns = now_ns + hfi_costs_look_ns(rtt_ns);
-    for (int i = 1; !hfi_park_is_woken(park, epoch); i++) {
-        int64_t before_ns = now_ns;
+    int64_t began_ns = hfi_now(lane->deployment->clock), now_ns = began_ns, before_ns = began_ns;
+    bool is_long = false, found = false;
+    for (int i = 0; !found && !is_long && now_ns < until_ns && !is_over(began_ns, now_ns, rtt_ns, i); i++) {
         (void)sched_yield();
+        before_ns = now_ns;
         now_ns = hfi_now(lane->deployment->clock);
-        bool is_long = hfi_costs_is_long(costs, now_ns - before_ns);
-        if (is_long)
-            atomic_store_explicit(&lane->gave_cpu, true, memory_order_relaxed);
-        if (is_long || now_ns >= until_ns || (i >= LOOKS && now_ns >= most_ns)) { /* on one CPU a yield is a part of the trip */
-            hfi_trial_note(&trial, &look_rules, false);
-            return;
-        }
+        found = hfi_park_is_woken(park, epoch);
+        is_long = hfi_costs_is_long(costs, now_ns - before_ns);
     }
-    hfi_trial_note(&trial, &look_rules, true);
+    if (is_long && atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed)) /* else the reader knows already */
+        atomic_store_explicit(&lane->gave_cpu, true, memory_order_relaxed);
+    hfi_trial_note(&trial, &look_rules, found && !is_long);
 }
 
 static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
@@ -247,9 +261,11 @@ static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, i
         hfi_lane_unlock(lane);
         HFI_PERTURB("waiter-to-wait");
         if (!mine) {
+            (void)atomic_fetch_add(&lane->followers, !by_message);
             if (!by_message)
                 look_for_wake_up(lane, park, epoch, until_ns);
             bool woken = by_message ? wait_for_message(lane, park, epoch, until_ns, &in_vain) : hfi_park_wait(park, epoch, until_ns);
+            (void)atomic_fetch_sub(&lane->followers, !by_message);
             hfi_lane_lock(lane);
             mine = me.chosen;
             if (mine) {

@@ -34,9 +34,9 @@ static _Thread_local struct hfi_listener *own;
 
 void hfi_listener_kick(struct hfi_listener *listener)
 {
-    if (own == listener)
+    if (own == listener) {
         listener->rescan = true;
-    else if (!atomic_exchange(&listener->kicked, true)) {
+    } else if (!atomic_exchange(&listener->kicked, true)) {
         atomic_store(&listener->kicked_ns, hfi_now(listener->clock));
         (void)eventfd_write(listener->kick.fd, 1);
     }
@@ -66,7 +66,7 @@ static void take_kick(void *self, short events, int64_t now_ns)
     (void)events;
     (void)eventfd_read(listener->kick.fd, &kicks);
     int64_t kicked_ns = atomic_exchange(&listener->kicked_ns, 0);
-    if (listener->slept && kicked_ns > listener->looked_ns && kicked_ns < now_ns) /* else it did not end the sleep */
+    if (listener->slept && kicked_ns > listener->looked_ns && kicked_ns < now_ns) /* else it ended no sleep */
         listener->ops.woke(listener->ops.self, now_ns - kicked_ns);
     if (atomic_exchange(&listener->owner_kicked, false)) /* behind the read: a later kick is readable again */
         listener->ops.kicked(listener->ops.self);

@@ -14,10 +14,12 @@
 #define HFI_PING_NS  (2000 * HFI_MS) /* a subscriber that received no byte for so long is asked whether it is there */
 /* A road with longer round trips is another site's: it may be narrow, and a renewal would wait behind other lanes' dials. */
 #define HFI_SLOW_NS  (10 * HFI_MS)
-/* Where a wake-up seems to cost very much, as on a machine that was busy while it was measured: */
-#define HFI_GRACE_MOST_NS   HFI_MS /* what is posted leaves within it (hf_lease_post_release) */
-#define HFI_LOOK_MOST_NS    HFI_MS /* who waits for a server that says nothing sleeps after it */
-#define HFI_SLICE_NS        HFI_MS /* Linux gives a program that computes one to four, at a time */
+/* These four bound what costs.h says: on a busy machine a measure may be wrong for long. */
+#define HFI_GRACE_MOST_NS   (1 * HFI_MS) /* what is posted leaves within it (hf_lease_post_release) */
+#define HFI_LOOK_MOST_NS    (1 * HFI_MS) /* who waits for a server that says nothing sleeps after it */
+#define HFI_SLICE_NS        (1 * HFI_MS) /* Linux gives a program that computes one millisecond to four at a time */
+#define HFI_LEFT_MOST_NS    (5 * HFI_MS) /* what is left to a reader leaves within it, though the server says nothing */
+
 #define HFI_HANG_UP_NS      (10 * HFI_MS) /* the reader's poll() has ended by then; else the listener acts */
 #define HFI_UNWATCHED_NS    (10 * HFI_MS) /* what the kernel has no memory to watch is looked at so often */
 #define HFI_CLOSING_TICK_NS (2 * HFI_MS)  /* user threads that drain a lane do not kick the listener: it looks so often */

@@ -101,13 +101,9 @@ int64_t hfi_lock_enter(struct hfi_lock *lock)
 void hfi_lock_leave(struct hfi_lock *lock)
 {
     struct hfi_lane *lane = lock->lane; /* the lock may be freed once the mutex is unlocked: an answer drops its last reference */
-    bool promptly = lock->home->pendings > 0;
     hfi_mutex_unlock(lock->mutex);
     HFI_PERTURB("left-to-flush");
-    if (promptly)
-        hfi_lane_flush_promptly(lane);
-    else
-        hfi_lane_flush(lane);
+    hfi_lane_flush(lane);
 }
 
 void hfi_lock_may_live(struct hfi_lock *lock, int64_t ms)

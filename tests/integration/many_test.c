@@ -123,7 +123,8 @@ static void all_that_is_missing_is_loaded_by_one_run_and_then_read(void **state)
     for (int i = 0; i < ITEMS; i++)
         expect(&f->items[i], HF_CACHED);
     assert_int_equal(f->origin.runs, 1);
-    assert_in_range(after.remote_round_trips - before.remote_round_trips, 1, 20); /* of 300 reads */
+    /* The listener takes along what is listed already when it reads: how many sends there are is a matter of time. */
+    assert_in_range(after.remote_round_trips - before.remote_round_trips, 1, ITEMS / 3);
     free_all(f, ITEMS);
 }
 

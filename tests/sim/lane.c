@@ -493,11 +493,6 @@ void hfi_lane_flush(struct hfi_lane *lane)
     sim_lane_finish(lane);
 }
 
-void hfi_lane_flush_promptly(struct hfi_lane *lane)
-{
-    hfi_lane_flush(lane);
-}
-
 void hfi_lane_flush_soon(struct hfi_lane *lane)
 {
     hfi_lane_flush(lane);

@@ -27,7 +27,8 @@ static void nothing_is_done_by_costs_that_are_not_known(void **state)
     assert_false(hfi_costs_is_near(&costs, 1));
     assert_false(hfi_costs_gathers(&costs, 1, 1000));
     assert_false(hfi_costs_looks(&costs, 1));
-    assert_false(hfi_costs_is_long(&costs, HFI_SECOND));
+    assert_false(hfi_costs_is_long(&costs, HFI_MS));
+    assert_true(hfi_costs_is_long(&costs, HFI_MS + 1)); /* whatever a wake-up costs */
     assert_int_equal(hfi_costs_grace_ns(&costs), 0);
     hfi_costs_note_send(&costs, 8 * US);
     hfi_costs_note_wake_up(&costs, 10 * US);
@@ -42,14 +43,14 @@ static void a_send_costs_what_half_of_them_do(void **state)
     (void)state;
     hfi_costs_note_send(&costs, 32 * US);
     assert_true(atomic_load(&costs.send_ns) == 32 * US);
-    hfi_costs_note_send(&costs, HFI_SECOND); /* one that lost its CPU moves it by an eighth */
+    hfi_costs_note_send(&costs, 900 * US); /* one that is wrong moves it by an eighth */
     assert_true(atomic_load(&costs.send_ns) == 36 * US);
     hfi_costs_note_send(&costs, 0);
     assert_in_range(atomic_load(&costs.send_ns), 31 * US, 32 * US);
     for (int i = 0; i < SAMPLES; i++) {
         hfi_costs_note_send(&costs, 10 * US);
         hfi_costs_note_send(&costs, 10 * US);
-        hfi_costs_note_send(&costs, 3 * HFI_MS); /* a third of them did: nothing but the median counts */
+        hfi_costs_note_send(&costs, HFI_MS); /* a third of them did: nothing but the median counts */
     }
     assert_in_range(atomic_load(&costs.send_ns), 8 * US, 14 * US);
 }
@@ -67,11 +68,13 @@ static void a_wake_up_costs_what_it_does_where_the_cpu_idles(void **state)
     assert_in_range(atomic_load(&cheap.wake_up_ns), 5 * US, 8 * US);
 }
 
-/* The first wake-up of a program may wait for a CPU for long. */
-static void a_wake_up_that_waited_for_its_cpu_says_nothing(void **state)
+/* The first wake-up of a program may wait for a CPU for long, and so may the first send. */
+static void what_lost_its_cpu_says_nothing(void **state)
 {
     struct hfi_costs costs = {0};
     (void)state;
+    hfi_costs_note_send(&costs, HFI_MS + 1);
+    assert_true(atomic_load(&costs.send_ns) == 0);
     hfi_costs_note_wake_up(&costs, 30 * HFI_SECOND);
     hfi_costs_note_wake_up(&costs, HFI_MS + 1);
     assert_true(atomic_load(&costs.wake_up_ns) == 0);
@@ -85,11 +88,13 @@ static void a_wrong_cost_does_no_harm(void **state)
     struct hfi_costs costs = {0};
     (void)state;
     hfi_costs_note_wake_up(&costs, HFI_MS);
-    hfi_costs_note_send(&costs, 30 * HFI_SECOND);
+    hfi_costs_note_send(&costs, HFI_MS);
     assert_int_equal(hfi_costs_grace_ns(&costs), HFI_MS);
     assert_int_equal(hfi_costs_look_ns(HFI_SECOND), HFI_MS);
     assert_true(hfi_costs_is_long(&costs, HFI_MS + 1));
-    assert_false(hfi_costs_gathers(&costs, HFI_SECOND, 8));
+    assert_false(hfi_costs_looks(&costs, HFI_MS)); /* a look ends before such a trip does */
+    assert_int_equal(hfi_costs_left_ns(HFI_SECOND), 5 * HFI_MS);
+    assert_int_equal(hfi_costs_left_again_ns(4 * HFI_MS), 5 * HFI_MS);
 }
 
 static void a_cost_never_becomes_unknown_again(void **state)
@@ -157,6 +162,7 @@ static void times_follow_the_trips(void **state)
     (void)state;
     assert_int_equal(hfi_costs_look_ns(60 * US), 240 * US);
     assert_int_equal(hfi_costs_left_ns(70 * US), 280 * US);
+    assert_int_equal(hfi_costs_left_again_ns(280 * US), 560 * US);
     hfi_costs_note_wake_up(&costs, 30 * US);
     assert_int_equal(hfi_costs_grace_ns(&costs), 480 * US); /* the listener is woken for a sixteenth of the time */
 }
@@ -167,7 +173,7 @@ int main(void)
         cmocka_unit_test(nothing_is_done_by_costs_that_are_not_known),
         cmocka_unit_test(a_send_costs_what_half_of_them_do),
         cmocka_unit_test(a_wake_up_costs_what_it_does_where_the_cpu_idles),
-        cmocka_unit_test(a_wake_up_that_waited_for_its_cpu_says_nothing),
+        cmocka_unit_test(what_lost_its_cpu_says_nothing),
         cmocka_unit_test(a_wrong_cost_does_no_harm),
         cmocka_unit_test(a_cost_never_becomes_unknown_again),
         cmocka_unit_test(a_server_is_near_by_what_a_send_costs),
