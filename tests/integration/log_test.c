@@ -169,7 +169,7 @@ static void a_log_that_is_not_dispatched_keeps_no_lease_and_no_descriptor(void *
     hf_client *client =
         hft_client(f->server, HF_CLIENT(.log = sum_up, .log_arg = &summary, .dispatch = HF_DISPATCH_CALLER));
     assert_int_equal(hf_lease_release(must_take(f, client, "first", NULL), NULL), HF_OK);
-    HFT_UNTIL_TRUE(hft_first_lanes_are_up(client));
+    HFT_UNTIL_TRUE(hft_is_connected(client));
     int open = hft_open_descriptors();
     hf_lease *leases[LOST];
     for (int i = 0; i < LOST; i++) {

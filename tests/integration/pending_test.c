@@ -334,7 +334,7 @@ static void its_descriptor_is_readable_from_then_on(void **state)
     assert_int_equal(hf_lease_release(must_take(f, f->b, "fd2", NULL), NULL), HF_OK);
     hf_lease *lease = must_take(f, f->a, "fd", NULL);
     assert_int_equal(hft_lock_keys(f->server), 1); /* the test's own connection too */
-    HFT_UNTIL_TRUE(hft_first_lanes_are_up(f->a) && hft_first_lanes_are_up(f->b));
+    HFT_UNTIL_TRUE(hft_is_connected(f->a) && hft_is_connected(f->b));
     int before = hft_open_descriptors();
     must_start(f, f->b, "fd", HF_LOCK(.wait_ms = 20000, .event_fd = true), NULL, &early);
     int fd = hf_pending_fd(early.pending);

@@ -5,6 +5,7 @@
 #include "core/lock/table.h"
 #include "pool/lane_private.h"
 #include "pool/pool_private.h"
+#include "tests/support/pool_kit.h"
 
 #include <string.h>
 
@@ -18,11 +19,12 @@ bool hft_lane_is_up(hf_client *client, int lane)
     return hfi_lane_is_up(hfi_pool_lane(client->pool, HFI_LOCK_LANE, (uint64_t)lane));
 }
 
-bool hft_first_lanes_are_up(hf_client *client)
+bool hft_is_connected(hf_client *client)
 {
     int last = client->pool->deployment.settings.lanes - 1;
     return hft_lane_is_up(client, 0) && hft_lane_is_up(client, last) &&
-           hfi_lane_is_up(hfi_pool_lane(client->pool, HFI_RESERVED_LANE, 0));
+           hfi_lane_is_up(hfi_pool_lane(client->pool, HFI_RESERVED_LANE, 0)) &&
+           hft_is_subscribed(client->pool, client->identity.channel, HFI_CHANNEL_SIZE);
 }
 
 int hft_lane_of(hf_client *client, const char *name)

@@ -8,7 +8,8 @@
 /* As if so many more threads waited for replies on that lock lane; fewer: a negative number. */
 void hft_lane_waits(hf_client *client, int lane, int threads);
 bool hft_lane_is_up(hf_client *client, int lane);
-bool hft_first_lanes_are_up(hf_client *client); /* those that the first command has dialled: no descriptor is to come */
+/* All that the first command has dialled, the client's own channel too: no descriptor is to come. */
+bool hft_is_connected(hf_client *client);
 /* The number of the lane that this lock has now; -1: no memory. */
 int hft_lane_of(hf_client *client, const char *name);
 
