@@ -2,6 +2,7 @@
 /* operators_test.c - the operators' calls: holders listed, leases broken, the server checked; and the counters of a
  * client. */
 #include "base/clock.h"
+#include "tests/support/lock_lanes.h"
 #include "tests/support/pages.h"
 #include "tests/support/takers.h"
 
@@ -268,6 +269,7 @@ static void a_lock_broken_by_force_is_granted_to_a_waiter_at_once(void **state)
     bool had = false;
     hf_client *operator= hft_client(f->server, NULL);
     hf_lease *lease = must_take(f, f->a, "job", HF_LOCK(.lease_ms = 60000));
+    HFT_UNTIL_TRUE(hft_is_connected(f->a)); /* who does not hear finds out later, and why not */
     assert_int_equal(hf_lock_break_now(operator, "job", &had, &f->error), HF_OK);
     assert_true(had);
     hf_lease *next = must_take(f, f->b, "job", HF_LOCK(.lease_ms = 60000)); /* a try */
