@@ -452,100 +452,6 @@ static void what_is_not_a_redis_is_said_so(void **state)
     }
 }
 
-static void bad_arguments_are_invalid_and_named(void **state)
-{
-    struct fixture *f = *state;
-    hf_lease *lease;
-    hf_client *client;
-    char name[HF_NAME_MAX + 2];
-    memset(name, 'n', sizeof name - 1);
-    name[sizeof name - 1] = 0;
-    const struct {
-        const char *name;
-        hf_lock_options options;
-        const char *named;
-    } locks[] = {
-        {NULL, *HF_LOCK(.wait_ms = 0), "name"},
-        {"", *HF_LOCK(.wait_ms = 0), "name"},
-        {name, *HF_LOCK(.wait_ms = 0), "name"},
-        {"a\0b", *HF_LOCK(.name_size = 3), "name"},
-        {name, *HF_LOCK(.name_size = HF_NAME_MAX + 1), "name"},
-        {"x", *HF_LOCK(.lease_ms = 99), "lease_ms"},
-        {"x", *HF_LOCK(.lease_ms = -1), "lease_ms"},
-        {"x", *HF_LOCK(.lease_ms = 86400001), "lease_ms"},
-        {"x", *HF_LOCK(.wait_ms = -2), "wait_ms"},
-        {"x", *HF_LOCK(.wait_ms = INT64_MIN), "wait_ms"},
-        {"x", *HF_LOCK(.max_hold_ms = -1), "max_hold_ms"},
-        {"x", *HF_LOCK(.linger_ms = -5), "linger_ms"},
-        {"x", *HF_LOCK(.stop_ms = -1), "stop_ms"},
-        {"x", *HF_LOCK(.lease_ms = 1000, .stop_ms = 2000), "stop_ms"},
-        {"x", *HF_LOCK(.signal = 12345), "signal"},
-        {"x", *HF_LOCK(.signal_at = 99), "signal_at"},
-        {"x", *HF_LOCK(.owner_label = name), "owner_label"},
-        {"x", *HF_LOCK(.reserved = {1}), "reserved"},
-        {"x", {.wait_ms = 5}, "HF_LOCK"},
-    };
-    for (size_t i = 0; i < sizeof locks / sizeof locks[0]; i++) {
-        lease = (hf_lease *)f;
-        assert_int_equal(hf_lock_acquire(f->client, locks[i].name, &locks[i].options, &lease, &f->error), HF_INVALID);
-        assert_null(lease);
-        if (strstr(f->error.message, locks[i].named) == NULL)
-            fail_msg("%s is not named: %s", locks[i].named, f->error.message);
-    }
-    assert_int_equal(hf_lock_acquire(NULL, "x", NULL, &lease, &f->error), HF_INVALID);
-    assert_int_equal(hf_lock_acquire(f->client, "x", NULL, NULL, &f->error), HF_INVALID);
-    static const char *const urls[] = {"http://x", "redis://", "redis://host:port", "redis://host:99999", "unix://", "",
-                                       "redis://h?lease_ms=abc", "redis://h?nonsense=1", "cluster://h", "sentinel://h",
-                                       "redis://h/notanumber", "nothing at all"};
-    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
-        if (urls[i][0] == 0)
-            continue;
-        hf_status status = hf_client_open(urls[i], HF_CLIENT(.lazy = true), &client, &f->error);
-        if (status != HF_INVALID || f->error.message[0] == 0)
-            fail_msg("%s: %s %s", urls[i], hf_status_name(status), f->error.message);
-        assert_null(client);
-    }
-    const struct {
-        hf_client_options options;
-        const char *named;
-    } clients[] = {
-        {*HF_CLIENT(.lease_ms = 5), "lease_ms"},         {*HF_CLIENT(.guard_ms = -1), "guard_ms"},
-        {*HF_CLIENT(.connect_ms = -2), "connect_ms"},    {*HF_CLIENT(.command_ms = -7), "command_ms"},
-        {*HF_CLIENT(.lanes = -1), "lanes"},              {*HF_CLIENT(.subscribers = 1000), "subscribers"},
-        {*HF_CLIENT(.key_template = "x"), "key_template"}, {*HF_CLIENT(.key_template = "%s%s"), "key_template"},
-        {*HF_CLIENT(.keyspace_events = "perhaps"), "keyspace_events"}, {*HF_CLIENT(.client_name = "a b"), "client_name"},
-        {*HF_CLIENT(.dispatch = 7), "dispatch"},         {*HF_CLIENT(.min_connections = 20), "min_connections"},
-        {*HF_CLIENT(.tls_ca_file = "x"), "tls_"},        {*HF_CLIENT(.reserved = {1}), "reserved"},
-        {*HF_CLIENT(.local_bytes = -1), "local_bytes"},
-    };
-    for (size_t i = 0; i < sizeof clients / sizeof clients[0]; i++) {
-        hf_status status = hf_client_open(hft_server_url(f->server), &clients[i].options, &client, &f->error);
-        if (status != HF_INVALID || strstr(f->error.message, clients[i].named) == NULL)
-            fail_msg("%s: %s %s", clients[i].named, hf_status_name(status), f->error.message);
-    }
-    assert_int_equal(hft_lock_keys(f->server), 0);
-}
-
-static void options_of_an_older_and_of_a_newer_program_are_understood(void **state)
-{
-    struct fixture *f = *state;
-    hf_lease *lease;
-    struct {
-        hf_lock_options known;
-        uint64_t later;
-    } newer = {.known = {.lease_ms = 5000}};
-    newer.known.size = sizeof newer;
-    assert_int_equal(hf_lock_acquire(f->client, "x", &newer.known, &lease, NULL), HF_OK);
-    assert_true(hf_lease_remaining_ms(lease) <= 5000);
-    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
-    newer.later = 1;
-    assert_int_equal(hf_lock_acquire(f->client, "x", &newer.known, &lease, &f->error), HF_INVALID);
-    says(&f->error, HF_INVALID, "option");
-    hf_lock_options older = {.size = offsetof(hf_lock_options, wait_ms), .lease_ms = 5000, .wait_ms = -77};
-    assert_int_equal(hf_lock_acquire(f->client, "x", &older, &lease, NULL), HF_OK);
-    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
-}
-
 static void a_limit_of_waiters_is_kept(void **state)
 {
     struct fixture *f = *state;
@@ -659,8 +565,6 @@ int main(void)
         cmocka_unit_test(a_server_that_loads_is_waited_for),
         TEST(a_server_busy_with_a_script_and_one_with_too_many_clients_are_unavailable),
         TEST(what_is_not_a_redis_is_said_so),
-        TEST(bad_arguments_are_invalid_and_named),
-        TEST(options_of_an_older_and_of_a_newer_program_are_understood),
         TEST(a_limit_of_waiters_is_kept),
         TEST(what_a_silent_server_may_still_do_is_undone),
         TEST(a_release_without_an_answer_is_unknown_and_done_later),
