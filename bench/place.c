@@ -16,6 +16,7 @@ static int spinning;
 
 static int spin(void *arg)
 {
+    (void)setsid(); /* another program, in another scheduling group */
     bench_pin(*(int *)arg);
     for (volatile long i = 0;; i++)
         ;

@@ -64,6 +64,7 @@ void bench_server_start(struct bench_server *server, int cpu)
     server->pid = fork();
     if (server->pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)setsid(); /* services are scheduled in groups of their own; beside our threads in one it would be one of many */
         (void)unsetenv("LD_PRELOAD"); /* its wake-ups are as they are, whatever the client's are */
         (void)execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
                      "--appendonly", "no", "--logfile", "/dev/null", "--dir", "/tmp", "--maxclients", "4000",

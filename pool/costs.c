@@ -9,6 +9,7 @@
 #define NEAR_SENDS     64
 #define CROWD          8 /* commands in flight */
 #define LOOK_WAKE_UPS  8
+#define LOOK_YIELDS    16
 #define LOOK_TRIPS     4 /* a trip that takes longer is another one's business: a slow script, a busy CPU */
 #define YIELD_WAKE_UPS 16
 #define LEFT_TRIPS     4
@@ -24,6 +25,11 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static void note(_Atomic(int64_t) *cost_ns, int64_t took_ns, int down_steps)
 {
     int64_t ns = get(cost_ns);
@@ -36,6 +42,11 @@ static void note(_Atomic(int64_t) *cost_ns, int64_t took_ns, int down_steps)
 void hfi_costs_note_send(struct hfi_costs *costs, int64_t took_ns)
 {
     note(&costs->send_ns, took_ns, STEPS);
+}
+
+void hfi_costs_note_yield(struct hfi_costs *costs, int64_t took_ns)
+{
+    note(&costs->yield_ns, took_ns, STEPS);
 }
 
 void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns)
@@ -55,12 +66,13 @@ bool hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in
 
 bool hfi_costs_looks(const struct hfi_costs *costs, int64_t rtt_ns)
 {
-    return rtt_ns != 0 && rtt_ns < least(LOOK_WAKE_UPS * get(&costs->wake_up_ns), HFI_LOOK_MOST_NS);
+    int64_t worth_ns = most(LOOK_WAKE_UPS * get(&costs->wake_up_ns), LOOK_YIELDS * get(&costs->yield_ns));
+    return rtt_ns != 0 && rtt_ns < least(worth_ns, HFI_LOOK_MOST_NS);
 }
 
-int64_t hfi_costs_look_ns(int64_t rtt_ns)
+bool hfi_costs_look_is_over(int64_t rtt_ns, int64_t took_ns, int yields)
 {
-    return least(LOOK_TRIPS * rtt_ns, HFI_LOOK_MOST_NS);
+    return yields >= LOOK_YIELDS && took_ns >= least(LOOK_TRIPS * rtt_ns, HFI_LOOK_MOST_NS);
 }
 
 bool hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * costs.h - what a send and a wake-up cost here, and what to do by that while a thread waits for a reply. Machines differ, so no
+ * costs.h - what a send, a wake-up and a yield cost here, and what to do by that while a thread waits for a reply. Machines differ, so no
  * cost is compared with a number of microseconds, but with another one that was measured beside it; on a busy machine a measure
  * may be wrong for long, so nothing lasts longer than times.h allows. Pure: the caller has the clock. Threads may overwrite each
  * other's sample: one of many is lost.
@@ -15,11 +15,13 @@
 struct hfi_costs { /* zeroed: nothing is known */
     _Atomic(int64_t) send_ns;    /* giving a few commands to the socket */
     _Atomic(int64_t) wake_up_ns; /* from a kick till the thread that slept runs */
+    _Atomic(int64_t) yield_ns;   /* till the others that want this CPU have had it */
 };
 
-/* Follows the median. Of both costs: after the first no sample, however wrong, moves one by more than a step, and one that lost its
- * CPU is none. */
+/* Both follow the median. Of all costs: after the first no sample, however wrong, moves one by more than a step, and one that lost
+ * its CPU is none. */
 void hfi_costs_note_send(struct hfi_costs *costs, int64_t took_ns);
+void hfi_costs_note_yield(struct hfi_costs *costs, int64_t took_ns);
 /* Follows what the dearest ninth takes: those found the CPU idle. Others are cheap because some thread kept it awake, which says
  * nothing of what that saves. */
 void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns);
@@ -30,9 +32,11 @@ bool    hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns); /*
 /* A command waits for the reader of the next reply, who sends it with others: beside a near server, where so many commands are
  * under way that a reply is soon there. */
 bool    hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight);
-/* A thread may look at the socket for a whole round trip: that is worth the wake-up. */
+/* A thread may look at the socket for a whole round trip, and yield between two looks. That is worth the wake-up: it saves a few of
+ * them, or it costs a few yields, since others use the CPU meanwhile. */
 bool    hfi_costs_looks(const struct hfi_costs *costs, int64_t rtt_ns);
-int64_t hfi_costs_look_ns(int64_t rtt_ns); /* for how long to look before a sleep */
+/* A look has taken so many yields, and so much longer than a trip, that it will not pay. */
+bool    hfi_costs_look_is_over(int64_t rtt_ns, int64_t took_ns, int yields);
 /* A yield that took so long gave the CPU to another program. */
 bool    hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns);
 /* How long a reader sleeps, the first time, before it sends what was left to it: the server may be at something long. */

@@ -12,7 +12,6 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 
-#define YIELDS         16 /* a look takes as many, at least: on one CPU each is a part of the trip */
 #define LOOKERS        8  /* of more threads that wait for another one to read, those that come then sleep at once */
 #define LISTENER_TURNS 16
 
@@ -39,16 +38,10 @@ static int64_t yield(struct hfi_lane *lane)
     int64_t now_ns = hfi_now(lane->deployment->clock);
     bool is_long = atomic_exchange_explicit(&lane->gave_cpu, false, memory_order_relaxed) ||
                    hfi_costs_is_long(&lane->deployment->costs, now_ns - before_ns);
+    hfi_costs_note_yield(&lane->deployment->costs, now_ns - before_ns);
     hfi_trial_note(&lane->yields, &yield_rules, !is_long);
     atomic_store_explicit(&lane->keeps_cpu, hfi_trial_is_on(&lane->yields), memory_order_relaxed);
     return now_ns;
-}
-
-/* A look of so many yields has taken as long as the wake-up is worth. */
-static bool is_over(int64_t began_ns, int64_t now_ns, int64_t rtt_ns, int yields)
-{
-    int64_t took_ns = now_ns - began_ns;
-    return took_ns >= HFI_LOOK_MOST_NS || (yields >= YIELDS && took_ns >= hfi_costs_look_ns(rtt_ns));
 }
 
 /* Looks at the socket repeatedly instead of sleeping on it. That pays while a trip is a few wake-ups long at most, and the looks
@@ -63,7 +56,7 @@ static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *par
     if (!yields || !hfi_trial_ask(&lane->looks)) /* where other programs want the CPU, our looks keep the server from it */
         return HFI_EMPTY;
     int64_t began_ns = hfi_now(lane->deployment->clock), now_ns = began_ns;
-    for (int i = 0; now_ns < until_ns && !is_over(began_ns, now_ns, rtt_ns, i); i++) {
+    for (int i = 0; now_ns < until_ns && !hfi_costs_look_is_over(rtt_ns, now_ns - began_ns, i); i++) {
         enum hfi_taken taken = hfi_lane_take_in(lane, true);
         if (taken != HFI_EMPTY) {
             hfi_trial_note(&lane->looks, &look_rules, true);
@@ -123,10 +116,11 @@ static bool is_left_alone_locked(const struct hfi_lane *lane)
     return lane->in_flight_count > 0 && hfi_lane_is_overlooked_locked(lane);
 }
 
-/* Gives the read role to the thread that began to wait last: its wait will last longest, so the role moves least. */
+/* Gives the read role to the thread that began to wait last: its wait will last longest, so the role moves least. That one tests
+ * the inbox at once; if there is none, nobody does. */
 static void pass_role(struct hfi_lane *lane)
 {
-    bool kick = false;
+    bool kick = false, is_passed;
     HFI_PERTURB("read-to-role-back");
     hfi_lane_lock(lane);
     lane->reading = false;
@@ -144,7 +138,12 @@ static void pass_role(struct hfi_lane *lane)
         atomic_store(&lane->watch, HFI_LOOKS_SOON);
         kick = true;
     }
+    is_passed = lane->reading;
+    if (!is_passed)
+        atomic_store(&lane->looks_again, false);
     hfi_lane_unlock(lane);
+    if (!is_passed)
+        hfi_lane_flush_now(lane); /* behind the store: what was left before it */
     if (kick)
         hfi_listener_kick(lane->listener);
 }
@@ -188,8 +187,7 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
         hfi_lane_flush_now(lane); /* first, so that the server works while we wake the threads it answered */
         hfi_lane_run_completions(lane);
     }
-    atomic_store(&lane->looks_again, false);
-    hfi_lane_flush_now(lane);
+    hfi_lane_flush_now(lane); /* the next one may have to be woken first */
     pass_role(lane);
 }
 
@@ -204,7 +202,9 @@ bool hfi_lane_is_read_next(const struct hfi_lane *lane)
 static bool wait_for_message(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns, int *in_vain)
 {
     read_next = lane;
+    (void)atomic_fetch_add(&lane->hearing, 1);
     bool woken = hfi_subscribers_wait(lane->subscribers, park, epoch, until_ns, &lane->in_flight_count, in_vain);
+    (void)atomic_fetch_sub(&lane->hearing, 1);
     read_next = NULL;
     return woken;
 }
@@ -226,12 +226,12 @@ static void look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint3
     int64_t rtt_ns = atomic_load(&lane->rtt_ns);
     bool keeps_cpu = atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed) &&
                      !atomic_load_explicit(&lane->gave_cpu, memory_order_relaxed);
-    if (!keeps_cpu || atomic_load(&lane->followers) > LOOKERS || !hfi_costs_looks(costs, rtt_ns) || hfi_park_is_woken(park, epoch) ||
-        !hfi_trial_ask(&trial))
+    int followers = atomic_load(&lane->waiting) - atomic_load(&lane->hearing);
+    if (!keeps_cpu || followers > LOOKERS || !hfi_costs_looks(costs, rtt_ns) || !hfi_trial_ask(&trial))
         return;
     int64_t began_ns = hfi_now(lane->deployment->clock), now_ns = began_ns, before_ns = began_ns;
-    bool is_long = false, found = false;
-    for (int i = 0; !found && !is_long && now_ns < until_ns && !is_over(began_ns, now_ns, rtt_ns, i); i++) {
+    bool is_long = false, found = hfi_park_is_woken(park, epoch);
+    for (int i = 0; !found && !is_long && now_ns < until_ns && !hfi_costs_look_is_over(rtt_ns, now_ns - began_ns, i); i++) {
         (void)sched_yield();
         before_ns = now_ns;
         now_ns = hfi_now(lane->deployment->clock);
@@ -241,6 +241,12 @@ static void look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint3
     if (is_long && atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed)) /* else the reader knows already */
         atomic_store_explicit(&lane->gave_cpu, true, memory_order_relaxed);
     hfi_trial_note(&trial, &look_rules, found && !is_long);
+}
+
+static bool follow(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
+{
+    look_for_wake_up(lane, park, epoch, until_ns);
+    return hfi_park_wait(park, epoch, until_ns);
 }
 
 static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
@@ -261,11 +267,7 @@ static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, i
         hfi_lane_unlock(lane);
         HFI_PERTURB("waiter-to-wait");
         if (!mine) {
-            (void)atomic_fetch_add(&lane->followers, !by_message);
-            if (!by_message)
-                look_for_wake_up(lane, park, epoch, until_ns);
-            bool woken = by_message ? wait_for_message(lane, park, epoch, until_ns, &in_vain) : hfi_park_wait(park, epoch, until_ns);
-            (void)atomic_fetch_sub(&lane->followers, !by_message);
+            bool woken = by_message ? wait_for_message(lane, park, epoch, until_ns, &in_vain) : follow(lane, park, epoch, until_ns);
             hfi_lane_lock(lane);
             mine = me.chosen;
             if (mine) {

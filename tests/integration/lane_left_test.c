@@ -166,6 +166,7 @@ static bool is_left_and_sent(int before)
     atomic_store(&lane->deployment->costs.send_ns, HFI_MS);
     atomic_store(&lane->nearest_rtt_ns, 1);               /* so the server is near, and commands gather, */
     atomic_store(&lane->deployment->costs.wake_up_ns, 1); /* and nobody looks */
+    atomic_store(&lane->deployment->costs.yield_ns, 1);
     for (int i = 0; i < before; i++)
         hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
     assert_int_equal(pthread_create(&thread, NULL, wait_for_reply, &waiting), 0);
@@ -199,6 +200,34 @@ static void nothing_is_left_to_a_reader_that_sleeps_till_the_reply(void **state)
     (void)state;
     for (int i = 0; i < ROUNDS; i++)
         assert_false(is_left_and_sent(1));
+}
+
+static void look_at_a_silent_server(void)
+{
+    struct hft_call call;
+    struct waiting waiting = {.call = &call};
+    pthread_t thread;
+    hft_ask(lane, &call, "PING");
+    hft_call_done(&call);
+    hft_server_freeze(server);
+    atomic_store(&lane->deployment->costs.wake_up_ns, HFI_MS); /* so it looks, */
+    atomic_store(&lane->rtt_ns, HFI_MS / 100);
+    lane->looks = lane->yields = (struct hfi_trial){0}; /* as nothing has spoken against it */
+    atomic_store(&lane->gave_cpu, false);
+    hft_post(lane, &call, hft_command("PING", HFI_NEVER));
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_reply, &waiting), 0);
+    HFT_UNTIL(somebody_reads() && hft_is_asleep(atomic_load(&waiting.tid)));
+    hft_server_thaw(server);
+    (void)pthread_join(thread, NULL);
+    HFT_UNTIL(hft_is_over(&call));
+    is_answered(&call);
+}
+
+static void a_look_at_a_server_that_says_nothing_ends(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) /* another program may have the CPU for a moment: then nobody looks */
+        look_at_a_silent_server();
 }
 
 static struct hft_call early;
@@ -251,6 +280,7 @@ int main(void)
         cmocka_unit_test(bytes_that_a_full_socket_refused_are_sent_although_the_waiting_reader_left),
         cmocka_unit_test(what_is_left_to_a_reader_is_sent_though_the_server_says_nothing),
         cmocka_unit_test(nothing_is_left_to_a_reader_that_sleeps_till_the_reply),
+        cmocka_unit_test(a_look_at_a_server_that_says_nothing_ends),
         cmocka_unit_test(a_command_listed_as_the_lane_comes_up_and_flushed_later_is_sent),
     };
     return cmocka_run_group_tests(tests, start, stop);

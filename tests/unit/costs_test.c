@@ -90,7 +90,9 @@ static void a_wrong_cost_does_no_harm(void **state)
     hfi_costs_note_wake_up(&costs, HFI_MS);
     hfi_costs_note_send(&costs, HFI_MS);
     assert_int_equal(hfi_costs_grace_ns(&costs), HFI_MS);
-    assert_int_equal(hfi_costs_look_ns(HFI_SECOND), HFI_MS);
+    assert_false(hfi_costs_look_is_over(HFI_SECOND, HFI_MS - 1, 16));
+    assert_true(hfi_costs_look_is_over(HFI_SECOND, HFI_MS, 16));
+    hfi_costs_note_yield(&costs, HFI_MS);
     assert_true(hfi_costs_is_long(&costs, HFI_MS + 1));
     assert_false(hfi_costs_looks(&costs, HFI_MS)); /* a look ends before such a trip does */
     assert_int_equal(hfi_costs_left_ns(HFI_SECOND), 5 * HFI_MS);
@@ -144,6 +146,29 @@ static void looking_pays_where_a_wake_up_is_dear_or_the_server_beside(void **sta
     }
 }
 
+/* Where others use the CPU meanwhile a look costs nothing but a few yields. */
+static void looking_pays_where_a_trip_is_a_few_yields_long(void **state)
+{
+    struct hfi_costs costs = {0};
+    (void)state;
+    hfi_costs_note_wake_up(&costs, 10 * US);
+    assert_false(hfi_costs_looks(&costs, 80 * US));
+    hfi_costs_note_yield(&costs, 20 * US);
+    assert_true(hfi_costs_looks(&costs, 320 * US - 1));
+    assert_false(hfi_costs_looks(&costs, 320 * US));
+    for (int i = 0; i < SAMPLES; i++)
+        hfi_costs_note_yield(&costs, i % 3 == 0 ? 3 * HFI_MS : US); /* some gave the CPU to another program: the median counts */
+    assert_false(hfi_costs_looks(&costs, 80 * US));
+}
+
+static void a_look_is_over_after_a_few_trips_and_yields(void **state)
+{
+    (void)state;
+    assert_false(hfi_costs_look_is_over(60 * US, 240 * US - 1, 1000));
+    assert_true(hfi_costs_look_is_over(60 * US, 240 * US, 16));
+    assert_false(hfi_costs_look_is_over(60 * US, HFI_MS, 15)); /* on one CPU each yield is a part of the trip */
+}
+
 static void a_yield_is_long_by_what_a_wake_up_costs(void **state)
 {
     struct hfi_costs cheap = {0}, dear = {0};
@@ -160,7 +185,6 @@ static void times_follow_the_trips(void **state)
 {
     struct hfi_costs costs = {0};
     (void)state;
-    assert_int_equal(hfi_costs_look_ns(60 * US), 240 * US);
     assert_int_equal(hfi_costs_left_ns(70 * US), 280 * US);
     assert_int_equal(hfi_costs_left_again_ns(280 * US), 560 * US);
     hfi_costs_note_wake_up(&costs, 30 * US);
@@ -179,6 +203,8 @@ int main(void)
         cmocka_unit_test(a_server_is_near_by_what_a_send_costs),
         cmocka_unit_test(commands_gather_where_so_many_are_under_way_that_a_reply_is_soon_there),
         cmocka_unit_test(looking_pays_where_a_wake_up_is_dear_or_the_server_beside),
+        cmocka_unit_test(looking_pays_where_a_trip_is_a_few_yields_long),
+        cmocka_unit_test(a_look_is_over_after_a_few_trips_and_yields),
         cmocka_unit_test(a_yield_is_long_by_what_a_wake_up_costs),
         cmocka_unit_test(times_follow_the_trips),
     };
