@@ -6,6 +6,8 @@
 #define STEPS       8  /* a sample moves a cost by this part of it, */
 #define DOWN_STEPS  64 /* and a wake-up's downwards by this */
 
+#define WRONG          16
+
 #define NEAR_SENDS     64
 #define CROWD          8 /* commands in flight */
 #define LOOK_WAKE_UPS  8
@@ -35,6 +37,8 @@ static void note(_Atomic(int64_t) *cost_ns, int64_t took_ns, int down_steps)
     int64_t ns = get(cost_ns);
     if (took_ns > HFI_SLICE_NS) /* another program had the CPU */
         return;
+    if (took_ns < ns / WRONG) /* the first sample was one of those that had to wait */
+        down_steps = STEPS;
     ns = ns == 0 ? took_ns : took_ns < ns ? ns - (ns + down_steps - 1) / down_steps : ns + (ns + STEPS - 1) / STEPS;
     atomic_store_explicit(cost_ns, ns > 1 ? ns : 1, memory_order_relaxed);
 }
@@ -56,7 +60,7 @@ void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns)
 
 bool hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns)
 {
-    return nearest_ns != 0 && nearest_ns < NEAR_SENDS * get(&costs->send_ns);
+    return nearest_ns != 0 && nearest_ns < least(NEAR_SENDS * get(&costs->send_ns), HFI_NEAR_MOST_NS);
 }
 
 bool hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight)
@@ -72,7 +76,7 @@ bool hfi_costs_looks(const struct hfi_costs *costs, int64_t rtt_ns)
 
 bool hfi_costs_look_is_over(int64_t rtt_ns, int64_t took_ns, int yields)
 {
-    return yields >= LOOK_YIELDS && took_ns >= least(LOOK_TRIPS * rtt_ns, HFI_LOOK_MOST_NS);
+    return took_ns >= HFI_LOOK_MOST_NS || (yields >= LOOK_YIELDS && took_ns >= LOOK_TRIPS * rtt_ns);
 }
 
 bool hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns)

@@ -348,11 +348,12 @@ bool hfi_lane_is_near(const struct hfi_lane *lane)
 }
 
 /* With many commands in flight to a near server, the reader of the next reply sends everything listed by then: one send for
- * many commands. Store-load pairing with the reader: we list the command, then read in_flight_count; the reader decrements it,
- * then tests the inbox. The same with looks_again, which our callers read. */
+ * many commands. Store-load pairing with the reader: we list the command, or give the write role back, then read in_flight_count
+ * and looks_again; the reader changes them, then tests the inbox and takes the write role. */
 static bool reader_sends(const struct hfi_lane *lane)
 {
-    return hfi_costs_gathers(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns), atomic_load(&lane->in_flight_count)) &&
+    return atomic_load(&lane->looks_again) &&
+           hfi_costs_gathers(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns), atomic_load(&lane->in_flight_count)) &&
            !atomic_load(&lane->again) && atomic_load(&lane->state) == HFI_LANE_UP;
 }
 
@@ -376,7 +377,7 @@ static void flush(struct hfi_lane *lane, bool now)
 
 void hfi_lane_flush(struct hfi_lane *lane)
 {
-    flush(lane, !atomic_load(&lane->looks_again));
+    flush(lane, false);
 }
 
 void hfi_lane_flush_now(struct hfi_lane *lane)

@@ -30,15 +30,20 @@ struct waiter { /* on its thread's stack; in the lane's list under the lane's mu
 
 /* Yields the CPU. The threads that get it may be ours, each about to list or send its next command, or the server
  * itself. Another program would keep it for milliseconds; a thread asleep in poll() would be back sooner, so a long
- * yield pauses yielding. Returns the time. */
-static int64_t yield(struct hfi_lane *lane)
+ * yield pauses yielding. Of the yields of a look the first counts as what one costs: of a look in vain there are hundreds.
+ * Returns the time. */
+static int64_t yield(struct hfi_lane *lane, bool is_first)
 {
+    struct hfi_costs *costs = &lane->deployment->costs;
     int64_t before_ns = hfi_now(lane->deployment->clock);
     (void)sched_yield();
     int64_t now_ns = hfi_now(lane->deployment->clock);
-    bool is_long = atomic_exchange_explicit(&lane->gave_cpu, false, memory_order_relaxed) ||
-                   hfi_costs_is_long(&lane->deployment->costs, now_ns - before_ns);
-    hfi_costs_note_yield(&lane->deployment->costs, now_ns - before_ns);
+    bool kept_cpu = atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed); /* else it was said of an earlier one */
+    bool others_gave = atomic_exchange_explicit(&lane->gave_cpu, false, memory_order_relaxed) && kept_cpu;
+    bool is_long = hfi_costs_is_long(costs, now_ns - before_ns);
+    if (is_first && !is_long)
+        hfi_costs_note_yield(costs, now_ns - before_ns);
+    is_long = is_long || others_gave;
     hfi_trial_note(&lane->yields, &yield_rules, !is_long);
     atomic_store_explicit(&lane->keeps_cpu, hfi_trial_is_on(&lane->yields), memory_order_relaxed);
     return now_ns;
@@ -66,10 +71,11 @@ static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *par
             return HFI_EMPTY;
         if (!hfi_trial_is_on(&lane->yields))
             return HFI_EMPTY; /* that says nothing of looks */
-        now_ns = yield(lane);
+        now_ns = yield(lane, i == 0);
         hfi_lane_flush_now(lane); /* what they left to us */
     }
-    hfi_trial_note(&lane->looks, &look_rules, false);
+    if (now_ns < until_ns && hfi_trial_is_on(&lane->yields))
+        hfi_trial_note(&lane->looks, &look_rules, false);
     return HFI_EMPTY;
 }
 
@@ -80,7 +86,7 @@ static enum hfi_taken yield_and_flush(struct hfi_lane *lane)
 {
     if (atomic_load(&lane->waiting) == 0 || !hfi_lane_is_near(lane) || !hfi_trial_is_on(&lane->yields))
         return HFI_EMPTY;
-    (void)yield(lane);
+    (void)yield(lane, true);
     hfi_lane_flush_now(lane);
     return hfi_lane_take_in(lane, true);
 }
@@ -116,11 +122,17 @@ static bool is_left_alone_locked(const struct hfi_lane *lane)
     return lane->in_flight_count > 0 && hfi_lane_is_overlooked_locked(lane);
 }
 
-/* Gives the read role to the thread that began to wait last: its wait will last longest, so the role moves least. That one tests
- * the inbox at once; if there is none, nobody does. */
+/* Nobody tests the inbox soon from here on: who lists, sends. */
+static void leave_inbox(struct hfi_lane *lane)
+{
+    atomic_store(&lane->looks_again, false);
+    hfi_lane_flush_now(lane); /* behind the store: what was left before it */
+}
+
+/* Gives the read role to the thread that began to wait last: its wait will last longest, so the role moves least. */
 static void pass_role(struct hfi_lane *lane)
 {
-    bool kick = false, is_passed;
+    bool kick = false;
     HFI_PERTURB("read-to-role-back");
     hfi_lane_lock(lane);
     lane->reading = false;
@@ -138,12 +150,7 @@ static void pass_role(struct hfi_lane *lane)
         atomic_store(&lane->watch, HFI_LOOKS_SOON);
         kick = true;
     }
-    is_passed = lane->reading;
-    if (!is_passed)
-        atomic_store(&lane->looks_again, false);
     hfi_lane_unlock(lane);
-    if (!is_passed)
-        hfi_lane_flush_now(lane); /* behind the store: what was left before it */
     if (kick)
         hfi_listener_kick(lane->listener);
 }
@@ -170,11 +177,10 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
         if (taken == HFI_EMPTY && !hfi_park_is_woken(park, epoch))
             taken = yield_and_flush(lane);
         if (taken == HFI_EMPTY) {
-            bool is_timed = left_ns > 0 && atomic_load(&lane->in_flight_count) > 1;
+            bool is_timed = left_ns > 0 && atomic_load(&lane->in_flight_count) > 1 && hfi_lane_is_near(lane); /* else nothing is left */
             int64_t look_ns = is_timed ? hfi_now(lane->deployment->clock) + left_ns : until_ns;
-            atomic_store(&lane->looks_again, is_timed);
             if (!is_timed)
-                hfi_lane_flush_now(lane); /* behind the store: what was left before it */
+                leave_inbox(lane);
             sleep_on(lane, park, epoch, look_ns < until_ns ? look_ns : until_ns);
             if (look_ns < until_ns && hfi_now(lane->deployment->clock) >= look_ns) {
                 hfi_lane_flush_now(lane);
@@ -187,7 +193,7 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
         hfi_lane_flush_now(lane); /* first, so that the server works while we wake the threads it answered */
         hfi_lane_run_completions(lane);
     }
-    hfi_lane_flush_now(lane); /* the next one may have to be woken first */
+    leave_inbox(lane); /* the next reader may have to be woken first */
     pass_role(lane);
 }
 
@@ -240,7 +246,8 @@ static void look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint3
     }
     if (is_long && atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed)) /* else the reader knows already */
         atomic_store_explicit(&lane->gave_cpu, true, memory_order_relaxed);
-    hfi_trial_note(&trial, &look_rules, found && !is_long);
+    if (found || now_ns < until_ns)
+        hfi_trial_note(&trial, &look_rules, found && !is_long);
 }
 
 static bool follow(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)

@@ -195,6 +195,56 @@ static void what_is_left_to_a_reader_is_sent_though_the_server_says_nothing(void
     assert_true(was_left); /* unless the reader happens to look just then */
 }
 
+static ssize_t (*really_send)(struct hfi_connection *connection, const void *bytes, size_t size);
+static struct hft_call late;
+static bool lists_late;
+
+/* While a thread sends, the reader leaves, and another thread lists. */
+static ssize_t send_and_be_left(struct hfi_connection *connection, const void *bytes, size_t size)
+{
+    ssize_t sent = really_send(connection, bytes, size);
+    if (lists_late) {
+        lists_late = false;
+        atomic_store(&lane->looks_again, false);
+        hft_list(lane, &late, hft_command("PING", HFI_NEVER));
+        hfi_lane_flush(lane); /* the thread that sends will do so */
+    }
+    return sent;
+}
+
+static void who_sends_knows_that_the_reader_has_left_meanwhile(void **state)
+{
+    enum { CALLS = 9 };
+    struct hft_call calls[CALLS];
+    struct hfi_transport watched = *lane->connection.transport;
+    const struct hfi_transport *transport = lane->connection.transport;
+    (void)state;
+    hft_ask(lane, &calls[0], "PING");
+    hft_call_done(&calls[0]);
+    hft_server_freeze(server);
+    atomic_store(&lane->deployment->costs.send_ns, HFI_MS);
+    atomic_store(&lane->nearest_rtt_ns, 1); /* so the server is near, and commands gather */
+    for (int i = 0; i < CALLS - 1; i++)
+        hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
+    HFT_UNTIL(hft_is_asleep(listener));
+    really_send = watched.send;
+    watched.send = send_and_be_left;
+    lane->connection.transport = &watched;
+    lists_late = true;
+    atomic_store(&lane->looks_again, true); /* as if a thread read */
+    hft_post(lane, &calls[CALLS - 1], hft_command("PING", HFI_NEVER));
+    lane->connection.transport = transport;
+    assert_false(lists_late);
+    assert_true(hfi_inbox_is_empty(&lane->inbox));
+    hft_server_thaw(server);
+    for (int i = 0; i < CALLS; i++) {
+        HFT_UNTIL(hft_is_over(&calls[i]));
+        is_answered(&calls[i]);
+    }
+    HFT_UNTIL(hft_is_over(&late));
+    is_answered(&late);
+}
+
 static void nothing_is_left_to_a_reader_that_sleeps_till_the_reply(void **state)
 {
     (void)state;
@@ -226,8 +276,12 @@ static void look_at_a_silent_server(void)
 static void a_look_at_a_server_that_says_nothing_ends(void **state)
 {
     (void)state;
-    for (int i = 0; i < ROUNDS; i++) /* another program may have the CPU for a moment: then nobody looks */
+    int looks = 0;
+    for (int i = 0; i < ROUNDS; i++) {
         look_at_a_silent_server();
+        looks += lane->looks.pause > 0; /* in vain; unless another program had the CPU for a moment: then nobody looks */
+    }
+    assert_true(looks > ROUNDS / 2);
 }
 
 static struct hft_call early;
@@ -279,6 +333,7 @@ int main(void)
         cmocka_unit_test(a_posted_command_is_sent_although_a_reader_took_the_listeners_reply),
         cmocka_unit_test(bytes_that_a_full_socket_refused_are_sent_although_the_waiting_reader_left),
         cmocka_unit_test(what_is_left_to_a_reader_is_sent_though_the_server_says_nothing),
+        cmocka_unit_test(who_sends_knows_that_the_reader_has_left_meanwhile),
         cmocka_unit_test(nothing_is_left_to_a_reader_that_sleeps_till_the_reply),
         cmocka_unit_test(a_look_at_a_server_that_says_nothing_ends),
         cmocka_unit_test(a_command_listed_as_the_lane_comes_up_and_flushed_later_is_sent),

@@ -69,6 +69,16 @@ static void a_wake_up_costs_what_it_does_where_the_cpu_idles(void **state)
 }
 
 /* The first wake-up of a program may wait for a CPU for long, and so may the first send. */
+static void a_first_wake_up_that_had_to_wait_is_soon_forgotten(void **state)
+{
+    struct hfi_costs costs = {0};
+    (void)state;
+    hfi_costs_note_wake_up(&costs, 900 * US);
+    for (int i = 0; i < 20; i++)
+        hfi_costs_note_wake_up(&costs, 10 * US);
+    assert_in_range(atomic_load(&costs.wake_up_ns), 100 * US, 160 * US);
+}
+
 static void what_lost_its_cpu_says_nothing(void **state)
 {
     struct hfi_costs costs = {0};
@@ -95,8 +105,10 @@ static void a_wrong_cost_does_no_harm(void **state)
     hfi_costs_note_yield(&costs, HFI_MS);
     assert_true(hfi_costs_is_long(&costs, HFI_MS + 1));
     assert_false(hfi_costs_looks(&costs, HFI_MS)); /* a look ends before such a trip does */
-    assert_int_equal(hfi_costs_left_ns(HFI_SECOND), 5 * HFI_MS);
-    assert_int_equal(hfi_costs_left_again_ns(4 * HFI_MS), 5 * HFI_MS);
+    assert_int_equal(hfi_costs_left_ns(HFI_SECOND), HFI_MS);
+    assert_int_equal(hfi_costs_left_again_ns(HFI_MS), HFI_MS);
+    assert_true(hfi_costs_is_near(&costs, HFI_MS - 1));
+    assert_false(hfi_costs_is_near(&costs, HFI_MS));
 }
 
 static void a_cost_never_becomes_unknown_again(void **state)
@@ -157,7 +169,7 @@ static void looking_pays_where_a_trip_is_a_few_yields_long(void **state)
     assert_true(hfi_costs_looks(&costs, 320 * US - 1));
     assert_false(hfi_costs_looks(&costs, 320 * US));
     for (int i = 0; i < SAMPLES; i++)
-        hfi_costs_note_yield(&costs, i % 3 == 0 ? 3 * HFI_MS : US); /* some gave the CPU to another program: the median counts */
+        hfi_costs_note_yield(&costs, i % 3 == 0 ? 900 * US : US); /* the median counts */
     assert_false(hfi_costs_looks(&costs, 80 * US));
 }
 
@@ -166,7 +178,8 @@ static void a_look_is_over_after_a_few_trips_and_yields(void **state)
     (void)state;
     assert_false(hfi_costs_look_is_over(60 * US, 240 * US - 1, 1000));
     assert_true(hfi_costs_look_is_over(60 * US, 240 * US, 16));
-    assert_false(hfi_costs_look_is_over(60 * US, HFI_MS, 15)); /* on one CPU each yield is a part of the trip */
+    assert_false(hfi_costs_look_is_over(60 * US, HFI_MS - 1, 15)); /* on one CPU each yield is a part of the trip */
+    assert_true(hfi_costs_look_is_over(60 * US, HFI_MS, 1));
 }
 
 static void a_yield_is_long_by_what_a_wake_up_costs(void **state)
@@ -197,6 +210,7 @@ int main(void)
         cmocka_unit_test(nothing_is_done_by_costs_that_are_not_known),
         cmocka_unit_test(a_send_costs_what_half_of_them_do),
         cmocka_unit_test(a_wake_up_costs_what_it_does_where_the_cpu_idles),
+        cmocka_unit_test(a_first_wake_up_that_had_to_wait_is_soon_forgotten),
         cmocka_unit_test(what_lost_its_cpu_says_nothing),
         cmocka_unit_test(a_wrong_cost_does_no_harm),
         cmocka_unit_test(a_cost_never_becomes_unknown_again),
