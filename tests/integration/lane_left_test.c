@@ -212,6 +212,15 @@ static ssize_t send_and_be_left(struct hfi_connection *connection, const void *b
     return sent;
 }
 
+static bool takes_read_role(void)
+{
+    hfi_lane_lock(lane);
+    bool takes = !lane->reading;
+    lane->reading = true;
+    hfi_lane_unlock(lane);
+    return takes;
+}
+
 static void who_sends_knows_that_the_reader_has_left_meanwhile(void **state)
 {
     enum { CALLS = 9 };
@@ -226,22 +235,25 @@ static void who_sends_knows_that_the_reader_has_left_meanwhile(void **state)
     atomic_store(&lane->nearest_rtt_ns, 1); /* so the server is near, and commands gather */
     for (int i = 0; i < CALLS - 1; i++)
         hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
-    HFT_UNTIL(hft_is_asleep(listener));
+    HFT_UNTIL(takes_read_role());
     really_send = watched.send;
     watched.send = send_and_be_left;
     lane->connection.transport = &watched;
     lists_late = true;
-    atomic_store(&lane->looks_again, true); /* as if a thread read */
+    atomic_store(&lane->looks_again, true);
     hft_post(lane, &calls[CALLS - 1], hft_command("PING", HFI_NEVER));
     lane->connection.transport = transport;
+    hfi_lane_lock(lane);
+    lane->reading = false;
+    hfi_lane_unlock(lane);
     assert_false(lists_late);
     assert_true(hfi_inbox_is_empty(&lane->inbox));
     hft_server_thaw(server);
     for (int i = 0; i < CALLS; i++) {
-        HFT_UNTIL(hft_is_over(&calls[i]));
+        hft_wait(lane, &calls[i]);
         is_answered(&calls[i]);
     }
-    HFT_UNTIL(hft_is_over(&late));
+    hft_wait(lane, &late);
     is_answered(&late);
 }
 
