@@ -115,8 +115,8 @@ a_hangup_while_it_leads_is_the_commands() {
     stop
 }
 
-label_of() { # label_of LINE: under which its lock is shown
-    "$hf" run --keep-url -c "$1; \"$hf\" show --json l >shown.txt" l
+label_of() { # label_of LINE: under which its lock is shown, once its holder is heard
+    "$hf" run --keep-url -c "$1; for i in \$(seq 50); do \"$hf\" show --json l >shown.txt; grep -q '\"label\": *null' shown.txt || break; done" l
     python3 -c 'import json; print(json.load(open("shown.txt"))["label"])'
 }
 
