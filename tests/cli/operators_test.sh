@@ -3,11 +3,19 @@
 # operators_test.sh - holdfast ls, show, break, doctor, help and --version.
 . "${BASH_SOURCE%/*}/sentences.sh"
 
+# labels COUNT SHOW-ARGUMENTS...: so many holders are heard: a label is what the holder answers.
+labels() {
+    local count=$1
+    shift
+    [ "$("$hf" show "$@" | grep -c '^label ')" = "$count" ]
+}
+
 hold() { # hold NAME LABEL
     "$hf" run --lease 5 --label "$2" "$1" -- sh -c 'echo up >up.txt; exec sleep 1000' 2>/dev/null &
     pid=$!
     until_true test -s up.txt
     rm -f up.txt
+    until_true labels 1 "$1"
 }
 
 let_go() {
@@ -149,6 +157,7 @@ permits_are_shown_and_broken() {
     two=$!
     until_true test -s up.txt
     rm -f up.txt
+    until_true labels 2 --semaphore gate
     same "locks" "" "$("$hf" ls)"
     same "lines of ls" 3 "$("$hf" ls --semaphore 'g*' | wc -l)"
     same "permits in ls" "1 2 PERMITS" "$("$hf" ls --semaphore | awk '{print $NF}' | sort | xargs)"
