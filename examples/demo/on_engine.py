@@ -29,7 +29,7 @@ def works(program, uri):
 
 
 def share_a_page(fleet):
-    got = [server.page.get("/page/hot")[:2] for server in fleet.servers]
+    got = [server.connect().get("/page/hot")[:2] for server in fleet.servers]
     codes = fleet.stop_servers()
     if got == [(200, "LOADED"), (200, "CACHED")] and codes == [0, 0]:
         return True
