@@ -6,43 +6,35 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-struct fixture {
-    struct hft_server *server;
-    hf_client *client;
-    hf_error error;
-};
+static struct hft_server *server;
+static hf_client *client;
 
-static int set_up(void **state)
+static int start(void **state)
 {
-    struct fixture *f = calloc(1, sizeof *f);
-    if (f == NULL)
-        return -1;
-    f->server = hft_server_start(NULL);
-    f->client = hft_client(f->server, NULL);
-    *state = f;
+    (void)state;
+    server = hft_server_start(NULL);
+    client = hft_client(server, NULL);
     return 0;
 }
 
-static int tear_down(void **state)
+static int stop(void **state)
 {
-    struct fixture *f = *state;
-    hf_status status = hf_client_close(f->client, NULL);
-    hft_server_stop(f->server);
-    free(f);
-    return status == HF_OK ? 0 : -1;
+    (void)state;
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+    hft_server_stop(server);
+    return 0;
 }
 
 static void bad_arguments_are_invalid_and_named(void **state)
 {
-    struct fixture *f = *state;
+    hf_error error;
+    (void)state;
     hf_lease *lease;
-    hf_client *client;
+    hf_client *none;
     char name[HF_NAME_MAX + 2];
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = 0;
@@ -72,24 +64,24 @@ static void bad_arguments_are_invalid_and_named(void **state)
         {"x", {.wait_ms = 5}, "HF_LOCK"},
     };
     for (size_t i = 0; i < sizeof locks / sizeof locks[0]; i++) {
-        lease = (hf_lease *)f;
-        assert_int_equal(hf_lock_acquire(f->client, locks[i].name, &locks[i].options, &lease, &f->error), HF_INVALID);
+        lease = (hf_lease *)&error;
+        assert_int_equal(hf_lock_acquire(client, locks[i].name, &locks[i].options, &lease, &error), HF_INVALID);
         assert_null(lease);
-        if (strstr(f->error.message, locks[i].named) == NULL)
-            fail_msg("%s is not named: %s", locks[i].named, f->error.message);
+        if (strstr(error.message, locks[i].named) == NULL)
+            fail_msg("%s is not named: %s", locks[i].named, error.message);
     }
-    assert_int_equal(hf_lock_acquire(NULL, "x", NULL, &lease, &f->error), HF_INVALID);
-    assert_int_equal(hf_lock_acquire(f->client, "x", NULL, NULL, &f->error), HF_INVALID);
+    assert_int_equal(hf_lock_acquire(NULL, "x", NULL, &lease, &error), HF_INVALID);
+    assert_int_equal(hf_lock_acquire(client, "x", NULL, NULL, &error), HF_INVALID);
     static const char *const urls[] = {"http://x", "redis://", "redis://host:port", "redis://host:99999", "unix://", "",
                                        "redis://h?lease_ms=abc", "redis://h?nonsense=1", "cluster://h", "sentinel://h",
                                        "redis://h/notanumber", "nothing at all"};
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
         if (urls[i][0] == 0)
             continue;
-        hf_status status = hf_client_open(urls[i], HF_CLIENT(.lazy = true), &client, &f->error);
-        if (status != HF_INVALID || f->error.message[0] == 0)
-            fail_msg("%s: %s %s", urls[i], hf_status_name(status), f->error.message);
-        assert_null(client);
+        hf_status status = hf_client_open(urls[i], HF_CLIENT(.lazy = true), &none, &error);
+        if (status != HF_INVALID || error.message[0] == 0)
+            fail_msg("%s: %s %s", urls[i], hf_status_name(status), error.message);
+        assert_null(none);
     }
     const struct {
         hf_client_options options;
@@ -105,30 +97,31 @@ static void bad_arguments_are_invalid_and_named(void **state)
         {*HF_CLIENT(.local_bytes = -1), "local_bytes"},
     };
     for (size_t i = 0; i < sizeof clients / sizeof clients[0]; i++) {
-        hf_status status = hf_client_open(hft_server_url(f->server), &clients[i].options, &client, &f->error);
-        if (status != HF_INVALID || strstr(f->error.message, clients[i].named) == NULL)
-            fail_msg("%s: %s %s", clients[i].named, hf_status_name(status), f->error.message);
+        hf_status status = hf_client_open(hft_server_url(server), &clients[i].options, &none, &error);
+        if (status != HF_INVALID || strstr(error.message, clients[i].named) == NULL)
+            fail_msg("%s: %s %s", clients[i].named, hf_status_name(status), error.message);
     }
-    assert_int_equal(hft_lock_keys(f->server), 0);
+    assert_int_equal(hft_lock_keys(server), 0);
 }
 
 static void options_of_an_older_and_of_a_newer_program_are_understood(void **state)
 {
-    struct fixture *f = *state;
+    hf_error error;
+    (void)state;
     hf_lease *lease;
     struct {
         hf_lock_options known;
         uint64_t later;
     } newer = {.known = {.lease_ms = 5000}};
     newer.known.size = sizeof newer;
-    assert_int_equal(hf_lock_acquire(f->client, "x", &newer.known, &lease, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(client, "x", &newer.known, &lease, NULL), HF_OK);
     assert_true(hf_lease_remaining_ms(lease) <= 5000);
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
     newer.later = 1;
-    assert_int_equal(hf_lock_acquire(f->client, "x", &newer.known, &lease, &f->error), HF_INVALID);
-    assert_non_null(strstr(f->error.message, "option"));
+    assert_int_equal(hf_lock_acquire(client, "x", &newer.known, &lease, &error), HF_INVALID);
+    assert_non_null(strstr(error.message, "option"));
     hf_lock_options older = {.size = offsetof(hf_lock_options, wait_ms), .lease_ms = 5000, .wait_ms = -77};
-    assert_int_equal(hf_lock_acquire(f->client, "x", &older, &lease, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(client, "x", &older, &lease, NULL), HF_OK);
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }
 
@@ -138,5 +131,5 @@ int main(void)
         cmocka_unit_test(bad_arguments_are_invalid_and_named),
         cmocka_unit_test(options_of_an_older_and_of_a_newer_program_are_understood),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, start, stop);
 }
