@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* trouble_test.c - the errors of calls when the server is away, refuses, or is none; and that nothing is left. */
+#include "tests/support/lock_lanes.h"
 #include "tests/support/takers.h"
 
 #include <arpa/inet.h>
@@ -269,6 +270,7 @@ static void a_full_server_grants_nothing_but_renews_and_releases(void **state)
     hf_lease *lease;
     hf_stats stats;
     assert_int_equal(hf_lock_acquire(f->client, "kept", HF_LOCK(.lease_ms = 1200), &lease, NULL), HF_OK);
+    HFT_UNTIL_TRUE(hft_is_connected(f->client)); /* who waits asks a second time when it begins to hear */
     freeReplyObject(hft_server_ask(f->server, "CONFIG SET maxmemory 1"));
     for (int i = 0; i < 3; i++) {
         assert_int_equal(try_once(f, f->client, "more"), HF_UNAVAILABLE);
