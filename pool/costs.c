@@ -9,7 +9,7 @@
 #define WRONG          16
 
 #define NEAR_SENDS     64
-#define CROWD          8 /* commands in flight */
+#define CROWD          4 /* commands in flight */
 #define LOOK_WAKE_UPS  8
 #define LOOK_YIELDS    16
 #define LOOK_TRIPS     4 /* a trip that takes longer is another one's business: a slow script, a busy CPU */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crowd.h - how many threads of a client wait for replies at once, and over how many lock lanes their names are spread by that.
+ * crowd.h - how many threads of a client wait for replies at once, and over how many lanes they are spread by that.
  * A thread that has a connection to itself reads its own replies: nobody wakes it, and it wakes nobody. Where threads are more
  * than connections, one connection is cheaper than several: one send and one receive serve many threads. With very many
  * threads one batch is long enough for the server to work at another meanwhile. Pure, but for the counts.
@@ -11,8 +11,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#define HFI_CROWDS 2 /* those at lock lanes, and at value lanes */
+
 struct hfi_crowd { /* zeroed: nobody has ever waited */
-    _Atomic(int) waiting; /* threads that wait for a reply on a lock lane now */
+    _Atomic(int) waiting; /* threads that wait for a reply on such a lane now */
     _Atomic(int) usual;   /* x 256: as many of late, with the one that calls; soon more, slowly fewer */
 };
 
@@ -22,9 +24,9 @@ struct hfi_crowd_seat { /* a lane */
     int threads;  /* that wait for its replies */
 };
 
-/* A thread is about to ask: returns over how many of the lanes, 1 or more, names are spread now. */
+/* A thread is about to ask: returns over how many of the lanes, 1 or more, threads are spread now. */
 int hfi_crowd_lanes(struct hfi_crowd *crowd, int lanes);
-/* Which lane a name takes: of the first `spread` the one that fewest threads wait for, best one that is up, best the one that this
+/* Which lane it takes: of the first `spread` the one that fewest threads wait for, best one that is up, best the one that this
  * thread took last. While none of them is up or cold, another that is. */
 int hfi_crowd_choose(const struct hfi_crowd_seat *seats, int count, int spread, int last);
 

@@ -297,12 +297,14 @@ static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, i
 
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
-    int counts = lane->kind == HFI_LOCK_LANE;
-    (void)atomic_fetch_add(&lane->threads, counts);
-    (void)atomic_fetch_add(&lane->deployment->crowd.waiting, counts);
+    _Atomic(int) *crowd = lane->kind < HFI_CROWDS ? &lane->deployment->crowds[lane->kind].waiting : NULL;
+    if (crowd == NULL)
+        return wait(lane, park, epoch, until_ns);
+    (void)atomic_fetch_add(&lane->threads, 1);
+    (void)atomic_fetch_add(crowd, 1);
     bool woken = wait(lane, park, epoch, until_ns);
-    (void)atomic_fetch_sub(&lane->deployment->crowd.waiting, counts);
-    (void)atomic_fetch_sub(&lane->threads, counts);
+    (void)atomic_fetch_sub(crowd, 1);
+    (void)atomic_fetch_sub(&lane->threads, 1);
     return woken;
 }
 

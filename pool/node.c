@@ -172,25 +172,28 @@ struct hfi_lane *hfi_node_lane(struct hfi_node *node, enum hfi_lane_kind kind, u
     return warm(node, (int)kind * node->peer.deployment->settings.lanes + index);
 }
 
+_Static_assert((int)HFI_CROWDS == (int)HFI_USER_LANE, "of the kinds before it threads choose the lane");
+
 #define SEATS 64 /* the most that the option `lanes` allows */
 
-/* The lock lane that this thread took last. Only a hint: it may be another client's number. */
-static _Thread_local int taken_last;
+/* The lane of each kind that this thread took last. Only a hint: it may be another client's number. */
+static _Thread_local int taken_last[HFI_CROWDS];
 
-struct hfi_lane *hfi_node_choose_lane(struct hfi_node *node)
+struct hfi_lane *hfi_node_choose_lane(struct hfi_node *node, enum hfi_lane_kind kind)
 {
-    int all = node->peer.deployment->settings.lanes, lanes = all < SEATS ? all : SEATS;
+    struct hfi_deployment *deployment = node->peer.deployment;
+    int all = deployment->settings.lanes, lanes = all < SEATS ? all : SEATS, first = (int)kind * all;
     struct hfi_crowd_seat seats[SEATS];
-    int first = atomic_load_explicit(&node->lanes[0]->state, memory_order_relaxed);
-    bool dials = first == HFI_LANE_UP; /* while the server is away each call would dial one */
+    bool dials = atomic_load_explicit(&node->lanes[first]->state, memory_order_relaxed) == HFI_LANE_UP; /* else each call would dial one */
     for (int i = 0; i < lanes; i++) {
-        int state = atomic_load_explicit(&node->lanes[i]->state, memory_order_relaxed);
+        const struct hfi_lane *lane = node->lanes[first + i];
+        int state = atomic_load_explicit(&lane->state, memory_order_relaxed);
         seats[i].is_up = state == HFI_LANE_UP;
         seats[i].is_cold = state == HFI_LANE_COLD && dials;
-        seats[i].threads = atomic_load_explicit(&node->lanes[i]->threads, memory_order_relaxed);
+        seats[i].threads = atomic_load_explicit(&lane->threads, memory_order_relaxed);
     }
-    taken_last = hfi_crowd_choose(seats, lanes, hfi_crowd_lanes(&node->peer.deployment->crowd, lanes), taken_last);
-    return warm(node, taken_last);
+    taken_last[kind] = hfi_crowd_choose(seats, lanes, hfi_crowd_lanes(&deployment->crowds[kind], lanes), taken_last[kind]);
+    return warm(node, first + taken_last[kind]);
 }
 
 /* The time without an answer after which a lane is silent: patience_ns, or two of its usual round trips if that is

@@ -214,9 +214,9 @@ struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, u
     return hfi_node_lane(pool->node, kind, hash);
 }
 
-struct hfi_lane *hfi_pool_choose_lane(struct hfi_pool *pool)
+struct hfi_lane *hfi_pool_choose_lane(struct hfi_pool *pool, enum hfi_lane_kind kind)
 {
-    return hfi_node_choose_lane(pool->node);
+    return hfi_node_choose_lane(pool->node, kind);
 }
 
 struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64_t patience_ns)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* lane_choice_test.c - when a name takes another lock lane, and when it stays on the one it has. */
+/* lane_choice_test.c - when a name takes another lock lane, when it stays on the one it has, and by which lane a value is read. */
 #include "tests/support/lock_lanes.h"
+#include "tests/support/pages.h"
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -123,6 +124,53 @@ static void an_outage_makes_no_more_lanes(void **state)
     assert_int_equal(hf_client_close(client, &f->error), HF_OK);
 }
 
+static void fetch(struct fixture *f, const hf_fetch_options *options)
+{
+    hf_value *value;
+    assert_int_equal(hf_fetch(f->a, "page", options, &value, &f->error), HF_OK);
+    hf_value_free(value);
+}
+
+/* The lane that two reads take while others wait on that one; -1: one each. */
+static int lane_of_reads(struct fixture *f, int crowded, const hf_fetch_options *options)
+{
+    uint64_t before[2], count[2];
+    hft_value_lane_waits(f->a, crowded, 1);
+    for (int i = 0; i < 2; i++)
+        before[i] = hft_value_lane_commands(f->a, i);
+    fetch(f, options);
+    fetch(f, options);
+    for (int i = 0; i < 2; i++)
+        count[i] = hft_value_lane_commands(f->a, i) - before[i];
+    hft_value_lane_waits(f->a, crowded, -1);
+    return count[0] != 0 && count[1] != 0 ? -1 : count[1] != 0;
+}
+
+static void a_read_takes_the_lane_that_fewest_wait_for(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "loaded"};
+    const hf_fetch_options *plain = HF_FETCH(.load = hft_load, .arg = &page);
+    fetch(f, plain);
+    HFT_UNTIL_TRUE(hft_value_lane_is_up(f->a, 0) && hft_value_lane_is_up(f->a, 1));
+    for (int crowded = 0; crowded < 2; crowded++)
+        assert_int_equal(lane_of_reads(f, crowded, plain), 1 - crowded);
+}
+
+/* Else the server would tell nobody of it. */
+static void a_tracked_read_takes_the_lane_of_its_key(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "loaded"};
+    const hf_fetch_options *near = HF_FETCH(.load = hft_load, .arg = &page, .near_ms = 60000);
+    fetch(f, HF_FETCH(.load = hft_load, .arg = &page));
+    HFT_UNTIL_TRUE(hft_value_lane_is_up(f->a, 0) && hft_value_lane_is_up(f->a, 1));
+    int lane = lane_of_reads(f, 0, near);
+    assert_int_not_equal(lane, -1);
+    assert_int_equal(hf_fetch_forget(f->a, "page", &f->error), HF_OK);
+    assert_int_equal(lane_of_reads(f, 1, near), lane);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, hft_pair_set_up, hft_pair_tear_down)
 
 int main(void)
@@ -132,6 +180,8 @@ int main(void)
         TEST(a_name_that_is_held_or_waited_for_stays),
         TEST(a_break_comes_behind_a_release_that_was_posted),
         TEST(an_outage_makes_no_more_lanes),
+        TEST(a_read_takes_the_lane_that_fewest_wait_for),
+        TEST(a_tracked_read_takes_the_lane_of_its_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -223,7 +223,7 @@ static bool takes_read_role(void)
 
 static void who_sends_knows_that_the_reader_has_left_meanwhile(void **state)
 {
-    enum { CALLS = 9 };
+    enum { CALLS = 5 }; /* one more and the last one would be left to the reader */
     struct hft_call calls[CALLS];
     struct hfi_transport watched = *lane->connection.transport;
     const struct hfi_transport *transport = lane->connection.transport;

@@ -16,9 +16,9 @@ struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, u
 }
 
 /* Another each time, so that a name changes its lane whenever it may. */
-struct hfi_lane *hfi_pool_choose_lane(struct hfi_pool *pool)
+struct hfi_lane *hfi_pool_choose_lane(struct hfi_pool *pool, enum hfi_lane_kind kind)
 {
-    return hfi_pool_lane(pool, HFI_LOCK_LANE, pool->chosen++);
+    return hfi_pool_lane(pool, kind, pool->chosen++);
 }
 
 static bool answers(const struct hfi_lane *lane, int64_t now_ns, int64_t patience_ns)

@@ -71,7 +71,7 @@ struct hfi_pool {
     struct hfi_losses losses;
     struct hfi_park quiet; /* a dial's verdict; while closing, commands that ended */
     int verdicts, kicks;   /* kicks: ops.kicked that run */
-    uint64_t chosen;       /* lock lanes so far, for names */
+    uint64_t chosen;       /* lanes so far, for names and reads */
     bool hurried, closing, closed, closed_short;
     hf_error why;
     struct hfi_server server;

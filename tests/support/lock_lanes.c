@@ -19,6 +19,25 @@ bool hft_lane_is_up(hf_client *client, int lane)
     return hfi_lane_is_up(hfi_pool_lane(client->pool, HFI_LOCK_LANE, (uint64_t)lane));
 }
 
+void hft_value_lane_waits(hf_client *client, int lane, int threads)
+{
+    (void)atomic_fetch_add(&hfi_pool_lane(client->pool, HFI_VALUE_LANE, (uint64_t)lane)->threads, threads);
+}
+
+bool hft_value_lane_is_up(hf_client *client, int lane)
+{
+    return hfi_lane_is_up(hfi_pool_lane(client->pool, HFI_VALUE_LANE, (uint64_t)lane));
+}
+
+uint64_t hft_value_lane_commands(hf_client *client, int index)
+{
+    struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, (uint64_t)index);
+    hfi_lane_lock(lane);
+    uint64_t commands = lane->staged;
+    hfi_lane_unlock(lane);
+    return commands;
+}
+
 bool hft_is_connected(hf_client *client)
 {
     int last = client->pool->deployment.settings.lanes - 1;

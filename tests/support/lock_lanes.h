@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lock_lanes.h - the lock lanes of a client. */
+/* lock_lanes.h - the lock lanes and the value lanes of a client. */
 #ifndef HFT_LOCK_LANES_H
 #define HFT_LOCK_LANES_H
 
@@ -8,6 +8,9 @@
 /* As if so many more threads waited for replies on that lock lane; fewer: a negative number. */
 void hft_lane_waits(hf_client *client, int lane, int threads);
 bool hft_lane_is_up(hf_client *client, int lane);
+void     hft_value_lane_waits(hf_client *client, int lane, int threads);
+bool     hft_value_lane_is_up(hf_client *client, int lane);
+uint64_t hft_value_lane_commands(hf_client *client, int lane); /* so many were sent by it */
 /* All that the first command has dialled, the client's own channel too: no descriptor is to come. */
 bool hft_is_connected(hf_client *client);
 /* The number of the lane that this lock has now; -1: no memory. */

@@ -137,8 +137,8 @@ static void commands_gather_where_so_many_are_under_way_that_a_reply_is_soon_the
     struct hfi_costs costs = {0};
     (void)state;
     hfi_costs_note_send(&costs, 5 * US);
-    assert_false(hfi_costs_gathers(&costs, 20 * US, 8));
-    assert_true(hfi_costs_gathers(&costs, 20 * US, 9));
+    assert_false(hfi_costs_gathers(&costs, 20 * US, 4));
+    assert_true(hfi_costs_gathers(&costs, 20 * US, 5));
     assert_false(hfi_costs_gathers(&costs, 320 * US, 1000)); /* not near: each would wait for a trip more */
 }
 
