@@ -36,9 +36,10 @@ struct hfi_cached {
     char apart[48];
 };
 
-#define HFI_DIALECTS   64 /* of one client, at most */
-#define HFI_BUSY_MARKS 256
-#define HFI_MARKS      64 /* of tokens: retire.c */
+#define HFI_DIALECTS    64 /* of one client, at most */
+#define HFI_BUSY_MARKS  256
+#define HFI_READ_CLAIMS 64
+#define HFI_MARKS       64 /* of tokens: retire.c */
 
 struct hfi_alarm;
 struct hfi_tick;
@@ -143,6 +144,7 @@ struct hf_client {
     struct hfi_aside *aside;      /* aside.c; NULL: no loader threads */
     _Atomic(int64_t) local_turn;  /* fetch_alone.c: turn of the last load without a lease (freshness.h) */
     _Atomic(int64_t) load_ms;     /* load.c: mean time of a load; 0: none yet */
+    _Atomic(int) read_claims[HFI_READ_CLAIMS]; /* read_lane.c, by hash */
     _Atomic(uint64_t) busy[HFI_BUSY_MARKS]; /* fetch.c, by hash: values that another process was loading a moment ago */
     struct hfi_counters counters;
     struct hfi_histogram waits, holds;

@@ -9,6 +9,7 @@
  */
 #include "core/context/call.h"
 #include "core/fetch/fetch.h"
+#include "core/fetch/read_lane.h"
 #include "core/policy/freshness.h"
 #include "core/protocol/options.h"
 #include "core/protocol/wire.h"
@@ -162,11 +163,6 @@ static bool is_gone(const struct hfi_fetch *f)
            hfi_lane_is_unreachable(f->lane) || hfi_now(f->client->clock) >= hfi_after_ms(f->since_ns, wait_ms);
 }
 
-static struct hfi_lane *lane_of_key(const struct hfi_fetch *f)
-{
-    return hfi_pool_lane(f->client->pool, HFI_VALUE_LANE, f->key->hash);
-}
-
 static hf_status attempt(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
     hf_lease *lease = NULL;
@@ -198,7 +194,7 @@ hf_status hfi_fetch_attempts(struct hfi_fetch *f, hf_value **value, hf_error *er
         status = attempt(f, value, error);
         f->again = is_away(status) && !f->went_aside;
         if (f->again) /* the lane of its lease and fill may be down though another one is up */
-            f->lane = lane_of_key(f);
+            f->lane = hfi_pool_lane(f->client->pool, HFI_VALUE_LANE, f->key->hash);
     } while (f->again && f->seen.body == NULL && !goes_aside(f, HF_LOAD_ASIDE) && !is_gone(f));
     if (f->again)
         return without_server(f, value, error);
@@ -227,14 +223,7 @@ void hfi_fetch_done(struct hfi_fetch *f)
 {
     hfi_body_unref(f->found);
     hfi_body_unref(f->seen.body);
-    if (f->lock != NULL)
-        hfi_table_unref(f->lock);
-}
-
-/* A read that nothing tracks may take any: what it must not miss has been answered before it began. */
-static struct hfi_lane *choose_lane(const struct hfi_fetch *f)
-{
-    return f->options->near_ms > 0 ? lane_of_key(f) : hfi_pool_choose_lane(f->client->pool, HFI_VALUE_LANE);
+    hfi_fetch_drop_lock(f);
 }
 
 static hf_status fetch_key(hf_client *client, const struct hfi_name *key, const hf_fetch_options *o, hf_value **value,
@@ -249,7 +238,7 @@ static hf_status fetch_key(hf_client *client, const struct hfi_name *key, const 
         status = found(&f, value, error);
     } else {
         status = hfi_fetch_key_check(client->key_template, key->text, key->size, error);
-        f.lane = choose_lane(&f);
+        f.lane = hfi_read_lane_choose(client, key->hash, o->near_ms > 0);
         if (status == HF_OK)
             status = hfi_fetch_attempts(&f, value, error);
     }

@@ -92,6 +92,7 @@ void hfi_fetch_run(hf_client *client, struct hfi_aside_job *job);
 
 /* fetch_acquire.c. Gets f->lock, and its `shared` for the waiters. Only a fetch that finds nothing fresh needs them. */
 hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error);
+void      hfi_fetch_drop_lock(struct hfi_fetch *f);
 /* Called before and after a wait for another caller's load. LIMIT: too many calls wait. */
 hf_status hfi_fetch_begin_wait(struct hfi_fetch *f, hf_error *error);
 void hfi_fetch_end_wait(struct hfi_fetch *f);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fetch_acquire.c - a caller that finds nothing fresh: it gets the lease, or the value of another caller's load. */
 #include "core/fetch/fetch.h"
+#include "core/fetch/read_lane.h"
 #include "core/fetch/shared.h"
 #include "core/lock/handle.h"
 #include "core/lock/lock_order.h"
@@ -37,11 +38,20 @@ hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error)
     hfi_mutex_lock(f->lock->mutex);
     bool has_room = hfi_shared_of(f->lock) != NULL;
     hfi_mutex_unlock(f->lock->mutex);
+    hfi_read_lane_claim(f->client, f->key->hash);
     if (has_room)
         return HF_OK;
+    hfi_fetch_drop_lock(f);
+    return hfi_fail(error, HF_NOMEM, "", "no memory to fetch");
+}
+
+void hfi_fetch_drop_lock(struct hfi_fetch *f)
+{
+    if (f->lock == NULL)
+        return;
+    hfi_read_lane_yield(f->client, f->key->hash);
     hfi_table_unref(f->lock);
     f->lock = NULL;
-    return hfi_fail(error, HF_NOMEM, "", "no memory to fetch");
 }
 
 #define ROUNDED_MS 2 /* two clocks that count milliseconds: the very value found lives so much longer at most */

@@ -147,8 +147,7 @@ static void end(struct hfi_fetch *f)
     f->job->came_ns = f->came_ns;
     hfi_body_unref(f->found);
     hfi_body_unref(f->seen.body);
-    if (f->lock != NULL)
-        hfi_table_unref(f->lock);
+    hfi_fetch_drop_lock(f);
     hfi_client_leave(client);
 }
 

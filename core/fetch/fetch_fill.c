@@ -3,6 +3,7 @@
  * process. */
 #include "core/fetch/fetch.h"
 #include "core/context/call.h"
+#include "core/fetch/read_lane.h"
 #include "core/fetch/shared.h"
 #include "core/lock/handle.h"
 #include "core/lock/perform.h"
@@ -23,6 +24,7 @@
 struct hfi_filler { /* freed by the thread that waits for the fill's answer, or by filled() if abandoned */
     struct hfi_lock *lock; /* its mutex guards all fields; the command has a reference to it */
     hf_lease *lease;
+    uint64_t hash;         /* of the key */
     struct hfi_body *body; /* a reference */
     int64_t kept_ms, ttl_ms;
     int64_t came_ns; /* when it was answered */
@@ -98,6 +100,7 @@ static void filled(struct hfi_command *command)
     hfi_lock_perform(lock, &step, NULL);
     filler->done = true;
     bool abandoned = filler->abandoned;
+    hfi_read_lane_yield(lock->client, filler->hash);
     hfi_park_wake(&filler->park);
     hfi_lock_leave(lock);
     if (abandoned) {
@@ -142,6 +145,7 @@ static void list_locked(struct hfi_filler *filler, struct hfi_command *command, 
 {
     struct hfi_lock *lock = filler->lock;
     hfi_table_ref(lock);
+    hfi_read_lane_claim(lock->client, filler->hash);
     changed(lock);
     HFI_PERTURB("fill-to-list");
     hfi_call_list(lock->client, lock->lane, command, filled, filler, now);
@@ -161,7 +165,7 @@ static struct hfi_filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, str
         return NULL;
     }
     int64_t kept = kept_ms(f, loading);
-    *filler = (struct hfi_filler){.lock = lock, .lease = lease, .body = loading->body, .kept_ms = kept};
+    *filler = (struct hfi_filler){.lock = lock, .lease = lease, .hash = f->key->hash, .body = loading->body, .kept_ms = kept};
     filler->ttl_ms = fresh_for_ms(loading);
     hfi_body_ref(filler->body);
     hfi_park_init(&filler->park);

@@ -447,10 +447,21 @@ void sim_oracle_canceled(struct sim_oracle *oracle, const char *call, int64_t le
                  (double)length / 1e6, (double)most / 1e6);
 }
 
+/* When the server gave the grant with this fence; -1: unknown. */
+static int64_t given_at(const struct sim_oracle *oracle, int name, int64_t fence)
+{
+    for (int i = oracle->grant_count; i-- > 0;)
+        if (oracle->grants[i].name == name && oracle->grants[i].fence == fence)
+            return oracle->grants[i].at_server;
+    return -1;
+}
+
 void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t load_began)
 {
     struct sim_page *page = &oracle->pages[name];
-    if (fence <= page->stored)
+    int64_t mine = given_at(oracle, name, fence), other = given_at(oracle, name, page->stored);
+    bool divided = mine >= 0 && other >= 0 && is_divided(oracle, mine, other);
+    if (fence <= page->stored && !divided)
         violated(oracle, "no-stale-store",
                  "key %d: the value of fence %" PRId64 " overwrites that of %" PRId64, name, fence,
                  page->stored);

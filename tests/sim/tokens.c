@@ -194,6 +194,11 @@ static int64_t fence_counter(void)
     return counter != NULL ? strtoll(counter, NULL, 10) : 0;
 }
 
+static int reign_now(void)
+{
+    return sim_server->host != NULL ? sim_server->host->reign : 0;
+}
+
 /* The command that gives it the key also moves the counter, before or after. */
 static void note_given(uint64_t arrival, int64_t from)
 {
@@ -204,7 +209,7 @@ static void note_given(uint64_t arrival, int64_t from)
     if (*count == GIVEN_MOST)
         memmove(given, given + 1, (size_t)--*count * sizeof *given);
     given[(*count)++] = (struct given){.at = sim.now, .from = from, .to = INT64_MAX - HFI_FENCE_BLOCK,
-                                       .reign = sim_server->host->reign};
+                                       .reign = reign_now()};
     gave = true;
 }
 
@@ -212,7 +217,7 @@ void sim_command_over(void)
 {
     for (int i = 0; i < arrival_count && gave; i++)
         for (int j = 0; j < arrivals[i].given_count; j++)
-            if (arrivals[i].given[j].at == sim.now && arrivals[i].given[j].reign == sim_server->host->reign)
+            if (arrivals[i].given[j].at == sim.now && arrivals[i].given[j].reign == reign_now())
                 arrivals[i].given[j].to = fence_counter();
     gave = false;
 }
@@ -220,8 +225,7 @@ void sim_command_over(void)
 static void owns(uint64_t arrival)
 {
     arrivals[arrival].owned_at = sim.now;
-    if (sim_server->host != NULL)
-        note_given(arrival, fence_counter());
+    note_given(arrival, fence_counter());
     if (arrivals[arrival].owned_first < 0)
         arrivals[arrival].owned_first = sim.now;
 }

@@ -130,10 +130,11 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
         look_for_passes(holding->lock, token, holding->kept_since != 0 ? holding->kept_since : sim.now);
     /* A pending had its fence when it was decided, one of a set when it was its turn: perhaps long ago. */
     bool was_had = holding->kept_since != 0 || holding->in_set;
-    int64_t at_server = (was_had ? sim_tokens_owned_first : sim_tokens_owned_at)(token, holding->lock);
     int reign = 0;
-    if (history.by_sentinels)
-        at_server = sim_tokens_given_at(token, holding->lock, hf_lease_fence(lease), &reign);
+    /* After a loss of data a message may give what was lost with it, though its token has the key once more. */
+    int64_t at_server = sim_tokens_given_at(token, holding->lock, hf_lease_fence(lease), &reign);
+    if (was_had && !history.by_sentinels)
+        at_server = sim_tokens_owned_first(token, holding->lock);
     holding->grant = sim_oracle_granted_in(&history.oracle, holding->lock, hf_lease_fence(lease), at_server, holding->shared, reign,
                                            sim.self->moved, sim.self->met);
     if (history.by_sentinels)
