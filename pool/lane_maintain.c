@@ -213,7 +213,7 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     lane->answered_ns = lane->up_ns = now_ns;
     atomic_store(&lane->nearest_rtt_ns, 0); /* it may be another server, further away */
     lane->times_up++;
-    lane->run = hfi_server_run(hfi_dial_server(lane->dial)->run_id);
+    atomic_store(&lane->run, hfi_server_run(hfi_dial_server(lane->dial)->run_id));
     hfi_lane_set_state_locked(lane, HFI_LANE_UP);
     hfi_lane_unlock(lane);
     HFI_PERTURB("lane-up-to-told");

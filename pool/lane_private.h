@@ -125,7 +125,7 @@ struct hfi_lane {
     int threadless;      /* commands in flight that no thread waits for, */
     int prompt;          /* and those of them that are HFI_AWAITED_PROMPTLY */
     uint64_t staged, sends, times_up, acks_short;
-    uint64_t run; /* of the server that it is connected to */
+    _Atomic(uint64_t) run; /* of the server that it is connected to; 0: it does not tell */
     hf_error why; /* why the connection was given up */
 };
 

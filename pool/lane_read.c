@@ -79,7 +79,7 @@ static void note_answer_locked(struct hfi_lane *lane, const struct hfi_command *
 static void note_source_locked(const struct hfi_lane *lane, struct hfi_command *command)
 {
     command->connection = (uint32_t)lane->times_up;
-    command->run = lane->run;
+    command->run = atomic_load(&lane->run);
 }
 
 HFI_RARE bool hfi_lane_pass_over_locked(struct hfi_lane *lane, int64_t now_ns)

@@ -62,17 +62,17 @@ static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *par
         return HFI_EMPTY;
     int64_t began_ns = hfi_now(lane->deployment->clock), now_ns = began_ns;
     for (int i = 0; now_ns < until_ns && !hfi_costs_look_is_over(rtt_ns, now_ns - began_ns, i); i++) {
-        enum hfi_taken taken = hfi_lane_take_in(lane, true);
-        if (taken != HFI_EMPTY) {
-            hfi_trial_note(&lane->looks, &look_rules, true);
-            return taken;
-        }
         if (hfi_park_is_woken(park, epoch))
             return HFI_EMPTY;
         if (!hfi_trial_is_on(&lane->yields))
             return HFI_EMPTY; /* that says nothing of looks */
         now_ns = yield(lane, i == 0);
         hfi_lane_flush_now(lane); /* what they left to us */
+        enum hfi_taken taken = hfi_lane_take_in(lane, true);
+        if (taken != HFI_EMPTY) {
+            hfi_trial_note(&lane->looks, &look_rules, true);
+            return taken;
+        }
     }
     if (now_ns < until_ns && hfi_trial_is_on(&lane->yields))
         hfi_trial_note(&lane->looks, &look_rules, false);
@@ -170,7 +170,8 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
     int64_t left_ns = hfi_costs_left_ns(atomic_load(&lane->rtt_ns));
     while (!hfi_park_is_woken(park, epoch) && is_worth_reading(lane) &&
            hfi_now(lane->deployment->clock) < until_ns) {
-        enum hfi_taken taken = hfi_lane_take_in(lane, fresh);
+        bool is_just_sent = !fresh && atomic_load(&lane->in_flight_count) == 1; /* as a rule the server has not even begun */
+        enum hfi_taken taken = is_just_sent ? HFI_EMPTY : hfi_lane_take_in(lane, fresh);
         fresh = true;
         if (taken == HFI_EMPTY)
             taken = look_for_reply(lane, park, epoch, until_ns, hfi_trial_ask(&lane->yields));
@@ -217,7 +218,8 @@ static bool wait_for_message(struct hfi_lane *lane, struct hfi_park *park, uint3
 
 static bool take_role_locked(struct hfi_lane *lane)
 {
-    bool mine = !lane->reading && atomic_load(&lane->state) == HFI_LANE_UP && lane->in_flight_count > 0;
+    bool is_needed = lane->in_flight_count > 0 || !hfi_inbox_is_empty(&lane->inbox);
+    bool mine = !lane->reading && atomic_load(&lane->state) == HFI_LANE_UP && is_needed;
     lane->reading = lane->reading || mine;
     return mine;
 }
@@ -256,11 +258,29 @@ static bool follow(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch,
     return hfi_park_wait(park, epoch, until_ns);
 }
 
+/* Sends what this thread has listed. Where nobody reads, it takes the role first: else the listener had to be woken, to look at a
+ * lane that was idle. */
+static void send_listed(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
+{
+    hfi_lane_lock(lane);
+    bool mine = take_role_locked(lane);
+    hfi_lane_unlock(lane);
+    HFI_PERTURB("role-to-send");
+    if (mine) {
+        hfi_lane_flush_now(lane);
+        read_for_all(lane, park, epoch, until_ns);
+    } else {
+        hfi_lane_flush(lane);
+    }
+}
+
 static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     struct waiter me = {.park = park};
     int in_vain = 0;
     hfi_list_init(&me.link);
+    if (!hfi_inbox_is_empty(&lane->inbox))
+        send_listed(lane, park, epoch, until_ns);
     for (;;) {
         if (hfi_park_is_woken(park, epoch))
             return true;

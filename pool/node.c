@@ -179,21 +179,36 @@ _Static_assert((int)HFI_CROWDS == (int)HFI_USER_LANE, "of the kinds before it th
 /* The lane of each kind that this thread took last. Only a hint: it may be another client's number. */
 static _Thread_local int taken_last[HFI_CROWDS];
 
-struct hfi_lane *hfi_node_choose_lane(struct hfi_node *node, enum hfi_lane_kind kind)
+static struct hfi_lane *choose(struct hfi_node *node, enum hfi_lane_kind kind, bool dials, uint64_t run)
 {
     struct hfi_deployment *deployment = node->peer.deployment;
     int all = deployment->settings.lanes, lanes = all < SEATS ? all : SEATS, first = (int)kind * all;
     struct hfi_crowd_seat seats[SEATS];
-    bool dials = atomic_load_explicit(&node->lanes[first]->state, memory_order_relaxed) == HFI_LANE_UP; /* else each call would dial one */
     for (int i = 0; i < lanes; i++) {
         const struct hfi_lane *lane = node->lanes[first + i];
-        int state = atomic_load_explicit(&lane->state, memory_order_relaxed);
-        seats[i].is_up = state == HFI_LANE_UP;
+        int state = atomic_load(&lane->state);
+        seats[i].is_up = state == HFI_LANE_UP && (run == 0 || atomic_load(&lane->run) == run);
         seats[i].is_cold = state == HFI_LANE_COLD && dials;
         seats[i].threads = atomic_load_explicit(&lane->threads, memory_order_relaxed);
     }
     taken_last[kind] = hfi_crowd_choose(seats, lanes, hfi_crowd_lanes(&deployment->crowds[kind], lanes), taken_last[kind]);
     return warm(node, first + taken_last[kind]);
+}
+
+struct hfi_lane *hfi_node_choose_lane(struct hfi_node *node)
+{
+    bool dials = atomic_load(&node->lanes[0]->state) == HFI_LANE_UP; /* while the server is away each call would dial one */
+    return choose(node, HFI_LOCK_LANE, dials, 0);
+}
+
+struct hfi_lane *hfi_node_read_lane(struct hfi_node *node, uint64_t hash)
+{
+    struct hfi_lane *own = hfi_node_lane(node, HFI_VALUE_LANE, hash);
+    uint64_t run = atomic_load(&own->run);
+    if (run == 0 || atomic_load(&own->state) != HFI_LANE_UP)
+        return own;
+    struct hfi_lane *lane = choose(node, HFI_VALUE_LANE, false, run);
+    return atomic_load(&lane->run) == run ? lane : own;
 }
 
 /* The time without an answer after which a lane is silent: patience_ns, or two of its usual round trips if that is

@@ -42,7 +42,8 @@ void hfi_node_drain(struct hfi_node *node, int64_t until_ns);
 
 /* As the calls of pool.h with these names. */
 struct hfi_lane *hfi_node_lane(struct hfi_node *node, enum hfi_lane_kind kind, uint64_t hash);
-struct hfi_lane *hfi_node_choose_lane(struct hfi_node *node, enum hfi_lane_kind kind);
+struct hfi_lane *hfi_node_choose_lane(struct hfi_node *node);
+struct hfi_lane *hfi_node_read_lane(struct hfi_node *node, uint64_t hash);
 struct hfi_lane *hfi_node_answering(struct hfi_node *node, int64_t now_ns, int64_t patience_ns);
 bool hfi_node_is_lock_lane(const struct hfi_node *node, int index);
 void hfi_node_count(const struct hfi_node *node, struct hfi_pool_counts *counts); /* adds */

@@ -214,9 +214,14 @@ struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, u
     return hfi_node_lane(pool->node, kind, hash);
 }
 
-struct hfi_lane *hfi_pool_choose_lane(struct hfi_pool *pool, enum hfi_lane_kind kind)
+struct hfi_lane *hfi_pool_choose_lane(struct hfi_pool *pool)
 {
-    return hfi_node_choose_lane(pool->node, kind);
+    return hfi_node_choose_lane(pool->node);
+}
+
+struct hfi_lane *hfi_pool_read_lane(struct hfi_pool *pool, uint64_t hash)
+{
+    return hfi_node_read_lane(pool->node, hash);
 }
 
 struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64_t patience_ns)

@@ -163,12 +163,17 @@ static bool is_gone(const struct hfi_fetch *f)
            hfi_lane_is_unreachable(f->lane) || hfi_now(f->client->clock) >= hfi_after_ms(f->since_ns, wait_ms);
 }
 
+static unsigned cuts_of(const struct hfi_fetch *f)
+{
+    return hfi_lane_cuts(f->lane) + hfi_lane_cuts(f->reads);
+}
+
 static hf_status attempt(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
     hf_lease *lease = NULL;
     f->began_ns = hfi_now(f->client->clock);
     f->left_ms = -2;
-    unsigned cuts = hfi_lane_cuts(f->lane);
+    unsigned cuts = cuts_of(f);
     bool is_read = f->is_read;
     f->is_read = false;
     hf_status status = is_read ? HF_OK : hfi_fetch_read(f, error);
@@ -180,7 +185,7 @@ static hf_status attempt(struct hfi_fetch *f, hf_value **value, hf_error *error)
         status = miss(f, &lease, value, error);
     if (status == HF_OK && lease != NULL)
         status = hfi_fetch_fill(f, lease, value, error);
-    f->cuts += hfi_lane_cuts(f->lane) != cuts;
+    f->cuts += cuts_of(f) != cuts;
     return status;
 }
 
@@ -194,7 +199,7 @@ hf_status hfi_fetch_attempts(struct hfi_fetch *f, hf_value **value, hf_error *er
         status = attempt(f, value, error);
         f->again = is_away(status) && !f->went_aside;
         if (f->again) /* the lane of its lease and fill may be down though another one is up */
-            f->lane = hfi_pool_lane(f->client->pool, HFI_VALUE_LANE, f->key->hash);
+            f->reads = f->lane;
     } while (f->again && f->seen.body == NULL && !goes_aside(f, HF_LOAD_ASIDE) && !is_gone(f));
     if (f->again)
         return without_server(f, value, error);
@@ -238,7 +243,8 @@ static hf_status fetch_key(hf_client *client, const struct hfi_name *key, const 
         status = found(&f, value, error);
     } else {
         status = hfi_fetch_key_check(client->key_template, key->text, key->size, error);
-        f.lane = hfi_read_lane_choose(client, key->hash, o->near_ms > 0);
+        f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, key->hash);
+        f.reads = hfi_read_lane_choose(client, key->hash);
         if (status == HF_OK)
             status = hfi_fetch_attempts(&f, value, error);
     }

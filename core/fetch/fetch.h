@@ -17,7 +17,8 @@ struct hfi_filler;
 struct hfi_fetch { /* on the stack of the caller, or of the loader thread */
     hf_client *client;
     const struct hfi_name *key;
-    struct hfi_lane *lane;
+    struct hfi_lane *lane;   /* the key's */
+    struct hfi_lane *reads;  /* by which it is read: that one, or another (read_lane.h) */
     struct hfi_lock *lock;   /* a reference; NULL: not needed so far */
     const hf_fetch_options *options;
     int64_t since_ns;        /* when the call began */

@@ -125,7 +125,7 @@ static void begin(struct hfi_fetch *f, hf_client *client, struct hfi_aside_job *
     int64_t now = hfi_now(client->clock);
     *f = (struct hfi_fetch){.client = client, .key = &job->key, .options = &job->options, .job = job, .left_ms = -2,
                             .is_read = job->is_read, .near = job->near, .since_ns = now, .began_ns = now, .came_ns = HFI_NEVER};
-    f->lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, job->key.hash);
+    f->lane = f->reads = hfi_pool_lane(client->pool, HFI_VALUE_LANE, job->key.hash);
     if (job->kind == HFI_LOAD) {
         hfi_aside_begin_seek(client, job);
         return;

@@ -51,7 +51,7 @@ static struct hfi_command *read_command(const struct hfi_fetch *f, bool with_end
 
 static hf_status ask(struct hfi_fetch *f, struct hfi_command *command, redisReply **reply, hf_error *error)
 {
-    hf_status status = hfi_call(f->client, f->lane, command, f->options->cancel, reply, error);
+    hf_status status = hfi_call(f->client, f->reads, command, f->options->cancel, reply, error);
     if (status != HF_OK || (*reply)->type != REDIS_REPLY_ERROR)
         return status;
     f->answers = true;
@@ -75,7 +75,7 @@ static hf_status ask_apart(struct hfi_fetch *f, redisReply **reply, hf_error *er
 
 static hf_status ask_together(struct hfi_fetch *f, redisReply **reply, hf_error *error)
 {
-    hf_status status = hfi_call(f->client, f->lane, read_command(f, true), f->options->cancel, reply, error);
+    hf_status status = hfi_call(f->client, f->reads, read_command(f, true), f->options->cancel, reply, error);
     if (status != HF_OK || (*reply)->type != REDIS_REPLY_ERROR)
         return status;
     freeReplyObject(*reply);

@@ -76,7 +76,7 @@ static void begin_part(struct many *many, struct part *part, hf_fetch_item *item
     if (status != HF_OK)
         end(part, status);
     else
-        part->fetch.lane = hfi_pool_lane(many->client->pool, HFI_VALUE_LANE, part->key.hash);
+        part->fetch.lane = part->fetch.reads = hfi_pool_lane(many->client->pool, HFI_VALUE_LANE, part->key.hash);
 }
 
 /* ---- 1, 2 ---- */
@@ -299,7 +299,8 @@ static void load_all(struct many *many, struct hf_loading **loadings, struct par
 
 static void wait_for(struct many *many, struct part *part)
 {
-    struct hfi_fetch f = {.client = many->client, .key = &part->key, .since_ns = hfi_now(many->client->clock), .lane = part->fetch.lane};
+    struct hfi_fetch f = {.client = many->client, .key = &part->key, .since_ns = hfi_now(many->client->clock),
+                          .lane = part->fetch.lane, .reads = part->fetch.lane};
     hf_fetch_options options = *many->options;
     int64_t spent_ms = (f.since_ns - part->since_ns) / HFI_MS;
     if (options.wait_ms > 0)

@@ -18,9 +18,9 @@ void hfi_read_lane_yield(hf_client *client, uint64_t hash)
     (void)atomic_fetch_sub(claims_of(client, hash), 1);
 }
 
-struct hfi_lane *hfi_read_lane_choose(hf_client *client, uint64_t hash, bool is_tracked)
+struct hfi_lane *hfi_read_lane_choose(hf_client *client, uint64_t hash)
 {
-    if (is_tracked || atomic_load(claims_of(client, hash)) != 0)
+    if (atomic_load(claims_of(client, hash)) != 0)
         return hfi_pool_lane(client->pool, HFI_VALUE_LANE, hash);
-    return hfi_pool_choose_lane(client->pool, HFI_VALUE_LANE);
+    return hfi_pool_read_lane(client->pool, hash);
 }

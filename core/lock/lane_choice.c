@@ -9,5 +9,5 @@ void hfi_lane_choose(struct hfi_lock *lock, int count)
     HFI_ASSERT_HELD(lock->mutex);
     bool moves = lock->keys.use != HFI_FETCH && lock->keys.use != HFI_SEMAPHORE; /* a value's goes by its key; grants share theirs */
     if (moves && hfi_entry_is_idle(&lock->entry) && hfi_table_is_alone(lock, count))
-        atomic_store(&lock->lane, hfi_pool_choose_lane(lock->client->pool, HFI_LOCK_LANE));
+        atomic_store(&lock->lane, hfi_pool_choose_lane(lock->client->pool));
 }

@@ -38,7 +38,7 @@ static hf_status make(hf_client *client, const struct hfi_name *name, struct hfi
 HFI_RARE hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, struct hfi_lock **made, hf_error *error)
 {
     struct hfi_lane *lane = name->use == HFI_FETCH ? hfi_pool_lane(client->pool, HFI_VALUE_LANE, name->hash)
-                                                   : hfi_pool_choose_lane(client->pool, HFI_LOCK_LANE);
+                                                   : hfi_pool_choose_lane(client->pool);
     return make(client, name, lane, made, error);
 }
 

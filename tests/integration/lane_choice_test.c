@@ -158,6 +158,20 @@ static void a_read_takes_the_lane_that_fewest_wait_for(void **state)
 }
 
 /* Else the server would tell nobody of it. */
+/* Else it would miss what was stored, or forgotten, by the lane of the key. */
+static void a_read_takes_no_lane_that_has_met_another_server(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "loaded"};
+    const hf_fetch_options *plain = HF_FETCH(.load = hft_load, .arg = &page);
+    fetch(f, plain);
+    HFT_UNTIL_TRUE(hft_value_lane_is_up(f->a, 0) && hft_value_lane_is_up(f->a, 1));
+    hft_value_lane_met_another(f->a, 0);
+    int lane = lane_of_reads(f, 0, plain);
+    assert_int_not_equal(lane, -1);
+    assert_int_equal(lane_of_reads(f, 1, plain), lane);
+}
+
 static void a_tracked_read_takes_the_lane_of_its_key(void **state)
 {
     struct fixture *f = *state;
@@ -190,7 +204,18 @@ static void a_read_beside_a_load_takes_the_lane_of_its_key(void **state)
         assert_int_equal(lane_of_reads(f, crowded, HF_FETCH(.load = hft_load, .arg = &other)), 1 - crowded);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, hft_pair_set_up, hft_pair_tear_down)
+#define TEST(name)  cmocka_unit_test_setup_teardown(name, hft_pair_set_up, hft_pair_tear_down)
+#define READS(name) cmocka_unit_test_setup_teardown(name, set_up_two_lanes, hft_pair_tear_down)
+
+static int set_up_two_lanes(void **state)
+{
+    if (hft_pair_set_up(state) != 0)
+        return -1;
+    struct fixture *f = *state;
+    assert_int_equal(hf_client_close(f->a, &f->error), HF_OK);
+    f->a = hft_client(f->server, HF_CLIENT(.lanes = 2));
+    return 0;
+}
 
 int main(void)
 {
@@ -199,9 +224,10 @@ int main(void)
         TEST(a_name_that_is_held_or_waited_for_stays),
         TEST(a_break_comes_behind_a_release_that_was_posted),
         TEST(an_outage_makes_no_more_lanes),
-        TEST(a_read_takes_the_lane_that_fewest_wait_for),
-        TEST(a_tracked_read_takes_the_lane_of_its_key),
-        TEST(a_read_beside_a_load_takes_the_lane_of_its_key),
+        READS(a_read_takes_the_lane_that_fewest_wait_for),
+        READS(a_read_takes_no_lane_that_has_met_another_server),
+        READS(a_tracked_read_takes_the_lane_of_its_key),
+        READS(a_read_beside_a_load_takes_the_lane_of_its_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

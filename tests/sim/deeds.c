@@ -65,8 +65,7 @@ static void fire(void *what, int64_t number)
     hf_cancel_fire(actor->cancel);
 }
 
-/* The cancel for the next call, or NULL: then that call has none. Some cancels are fired before the call begins. */
-static hf_cancel *some_cancel(struct sim_actor *actor, int percent)
+hf_cancel *sim_some_cancel(struct sim_actor *actor, int percent)
 {
     if (actor->cancel == NULL || !sim_chance(percent))
         return NULL;
@@ -233,7 +232,7 @@ static void lock_once(struct sim_actor *actor)
                                .arg = holding};
     bool calm = options.max_hold_ms == 0;
     int64_t began = sim.now;
-    options.cancel = some_cancel(actor, 10);
+    options.cancel = sim_some_cancel(actor, 10);
     history.acquires++;
     sim_say("thread %d wants %slock %d, waits %lld ms, lease %lld ms", actor->number, options.shared ? "to share " : "", lock,
             (long long)options.wait_ms, (long long)options.lease_ms);
@@ -276,7 +275,7 @@ static void permits_once(struct sim_actor *actor)
                                .wait_ms = some_wait_ms(),
                                .linger_ms = sim_chance(30) ? history.linger_ms : 0};
     int64_t began = sim.now;
-    options.cancel = some_cancel(actor, 10);
+    options.cancel = sim_some_cancel(actor, 10);
     history.acquires++;
     sim_say("thread %d wants %d permits of %d, waits %lld ms", actor->number, permits, limit, (long long)options.wait_ms);
     sim_oracle_calls(&history.oracle, sim_asker(false), SIM_SEMAPHORE);
@@ -496,7 +495,7 @@ static void lock_several(struct sim_actor *actor)
                                .max_hold_ms = sim_chance(5) ? sim_between(10, history.lease_ms) : 0};
     bool calm = options.max_hold_ms == 0;
     int64_t began = sim.now;
-    options.cancel = some_cancel(actor, 10);
+    options.cancel = sim_some_cancel(actor, 10);
     history.acquires++;
     sim_say("thread %d wants %d locks from %s on, waits %lld ms", actor->number, count, names[0], (long long)options.wait_ms);
     hf_status status = hf_multilock_acquire(actor->process->client, names, (size_t)count, &options, &whole, &error);
@@ -595,7 +594,7 @@ static void fetch_once(struct sim_actor *actor)
         return;
     }
     began = sim.now;
-    options.cancel = some_cancel(actor, 20);
+    options.cancel = sim_some_cancel(actor, 20);
     hf_status status = hf_fetch(actor->process->client, key, &options, &value, &error);
     sim_say("fetch %s: %s", key, hf_status_name(status));
     if (status != HF_LOAD_FAILED)

@@ -104,6 +104,8 @@ void sim_give_back(struct sim_holding *holding);
 /* A call of the running process has ended; it was allowed to take this long. */
 void sim_check_status(const char *call, hf_status status, const hf_error *error); /* such an answer may come in this profile */
 void sim_call_took(const char *call, int64_t began, int64_t most_ms);
+/* The cancel for the next call, or NULL: then that call has none. Some cancels are fired before the call begins. */
+hf_cancel *sim_some_cancel(struct sim_actor *actor, int percent);
 
 /* faults.c */
 void sim_faults_plan(void); /* draws the profile's numbers and the time of the first fault, before anything runs */

@@ -272,6 +272,7 @@ void sim_near_fetch(struct sim_actor *actor)
         return;
     }
     int64_t began = sim.now, replaced = own[sim.self->id][page].replaced, forgotten = own[sim.self->id][page].forgotten;
+    options.cancel = sim_some_cancel(actor, 10);
     hf_status status = hf_fetch(actor->process->client, key, &options, &value, &error);
     if (status != HF_LOAD_FAILED)
         sim_check_status("fetch", status, &error);

@@ -456,12 +456,13 @@ static int64_t given_at(const struct sim_oracle *oracle, int name, int64_t fence
     return -1;
 }
 
-void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t load_began)
+void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t owned_at, int64_t load_began)
 {
     struct sim_page *page = &oracle->pages[name];
     int64_t mine = given_at(oracle, name, fence), other = given_at(oracle, name, page->stored);
-    bool divided = mine >= 0 && other >= 0 && is_divided(oracle, mine, other);
-    if (fence <= page->stored && !divided)
+    /* A message gave what was lost with the data; by now the token has the key once more. */
+    bool has_it_again = mine >= 0 && other >= 0 && is_divided(oracle, mine, other) && owned_at > other;
+    if (fence <= page->stored && !has_it_again)
         violated(oracle, "no-stale-store",
                  "key %d: the value of fence %" PRId64 " overwrites that of %" PRId64, name, fence,
                  page->stored);

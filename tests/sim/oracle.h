@@ -150,7 +150,8 @@ void sim_oracle_news(struct sim_oracle *oracle, int name);
 
 /* fetch: the server stored a value that was loaded under this fence, from this time on; the key was thrown away
  * (forget). */
-void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t load_began);
+/* owned_at: when the token that stores it was given the key last; -1: unknown. */
+void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t owned_at, int64_t load_began);
 /* A fetch that began at this time got a value that was loaded at that time; `heard` later all processes know of a
  * forget. */
 void sim_oracle_fetched(struct sim_oracle *oracle, int name, int64_t load_began, int64_t began,

@@ -34,8 +34,8 @@ static void a_right_history_is_left_alone(void **state)
     sim_oracle_gap(&oracle, 0, "wait-of-a-message", -1, 20 * MS, 10 * MS);
     sim_oracle_gap(&oracle, 0, "wait-of-a-message", 0, 30 * MS, 10 * MS);
     sim_oracle_took(&oracle, "acquire", 10, 10);
-    sim_oracle_stored(&oracle, 2, FENCE, 5);
-    sim_oracle_stored(&oracle, 2, FENCE + 1, 5);
+    sim_oracle_stored(&oracle, 2, FENCE, -1, 5);
+    sim_oracle_stored(&oracle, 2, FENCE + 1, -1, 5);
     assert_int_equal(objections, 0);
 }
 
@@ -297,8 +297,23 @@ static void who_asks_again_and_again_is_seen_and_many_calls_excuse_it(void **sta
 static void a_late_filler_is_seen(void **state)
 {
     (void)state;
-    sim_oracle_stored(&oracle, 3, FENCE + 1, 5);
-    sim_oracle_stored(&oracle, 3, FENCE, 1);
+    sim_oracle_stored(&oracle, 3, FENCE + 1, -1, 5);
+    sim_oracle_stored(&oracle, 3, FENCE, -1, 1);
+    assert_objects("no-stale-store", "overwrites");
+}
+
+/* Unless its token has got the key once more since: a message gave it what was lost with the data. */
+static void a_filler_whose_lease_went_with_the_data_is_late(void **state)
+{
+    (void)state;
+    (void)sim_oracle_granted(&oracle, 3, FENCE, 5);
+    sim_oracle_data_lost(&oracle, 10);
+    (void)sim_oracle_granted(&oracle, 3, FENCE + 4096, 15);
+    sim_oracle_stored(&oracle, 3, FENCE + 4096, 15, 15);
+    sim_oracle_stored(&oracle, 3, FENCE, 16, 6);
+    assert_int_equal(objections, 0);
+    sim_oracle_stored(&oracle, 3, FENCE + 4096, 15, 15);
+    sim_oracle_stored(&oracle, 3, FENCE, 5, 6);
     assert_objects("no-stale-store", "overwrites");
 }
 
@@ -306,14 +321,14 @@ static void a_late_filler_is_seen(void **state)
 static void a_filler_whose_lease_came_back_with_the_data_is_not_late(void **state)
 {
     (void)state;
-    sim_oracle_stored(&oracle, 3, FENCE, 5);
+    sim_oracle_stored(&oracle, 3, FENCE, -1, 5);
     sim_oracle_remembers(&oracle);
     sim_oracle_forgotten(&oracle, 3, 10);
-    sim_oracle_stored(&oracle, 3, FENCE + 2, 11);
+    sim_oracle_stored(&oracle, 3, FENCE + 2, -1, 11);
     sim_oracle_goes_back(&oracle);
-    sim_oracle_stored(&oracle, 3, FENCE + 1, 9);
+    sim_oracle_stored(&oracle, 3, FENCE + 1, -1, 9);
     assert_int_equal(objections, 0);
-    sim_oracle_stored(&oracle, 3, FENCE, 12);
+    sim_oracle_stored(&oracle, 3, FENCE, -1, 12);
     assert_objects("no-stale-store", "overwrites");
 }
 
@@ -321,7 +336,7 @@ static void a_value_that_was_thrown_away_before_it_was_stored_is_seen(void **sta
 {
     (void)state;
     sim_oracle_forgotten(&oracle, 3, 10);
-    sim_oracle_stored(&oracle, 3, FENCE, 9);
+    sim_oracle_stored(&oracle, 3, FENCE, -1, 9);
     assert_objects("no-stale-store", "thrown away");
 }
 
@@ -341,9 +356,9 @@ static void a_value_whose_tag_was_forgotten_is_thrown_away_and_its_lease_is_not(
 {
     (void)state;
     sim_oracle_purged(&oracle, 3, 10);
-    sim_oracle_stored(&oracle, 3, FENCE, 10);
+    sim_oracle_stored(&oracle, 3, FENCE, -1, 10);
     assert_int_equal(objections, 0);
-    sim_oracle_stored(&oracle, 3, FENCE + 1, 9);
+    sim_oracle_stored(&oracle, 3, FENCE + 1, -1, 9);
     assert_objects("no-stale-store", "thrown away");
 }
 
@@ -603,6 +618,7 @@ int main(void)
         cmocka_unit_test_setup(a_call_that_takes_too_long_is_seen, begin),
         cmocka_unit_test_setup(who_asks_again_and_again_is_seen_and_many_calls_excuse_it, begin),
         cmocka_unit_test_setup(a_late_filler_is_seen, begin),
+        cmocka_unit_test_setup(a_filler_whose_lease_went_with_the_data_is_late, begin),
         cmocka_unit_test_setup(a_filler_whose_lease_came_back_with_the_data_is_not_late, begin),
         cmocka_unit_test_setup(a_value_that_was_thrown_away_before_it_was_stored_is_seen, begin),
         cmocka_unit_test_setup(a_value_whose_tag_was_forgotten_is_thrown_away_and_its_lease_is_not, begin),

@@ -6,6 +6,7 @@
 #include "tests/sim/server.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, uint64_t hash)
 {
@@ -16,9 +17,16 @@ struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, u
 }
 
 /* Another each time, so that a name changes its lane whenever it may. */
-struct hfi_lane *hfi_pool_choose_lane(struct hfi_pool *pool, enum hfi_lane_kind kind)
+struct hfi_lane *hfi_pool_choose_lane(struct hfi_pool *pool)
 {
-    return hfi_pool_lane(pool, kind, pool->chosen++);
+    return hfi_pool_lane(pool, HFI_LOCK_LANE, pool->chosen++);
+}
+
+/* Another each time, if it is connected to the same run. */
+struct hfi_lane *hfi_pool_read_lane(struct hfi_pool *pool, uint64_t hash)
+{
+    struct hfi_lane *own = hfi_pool_lane(pool, HFI_VALUE_LANE, hash), *lane = hfi_pool_lane(pool, HFI_VALUE_LANE, pool->chosen++);
+    return own->state == UP && lane->state == UP && strcmp(own->run_id, lane->run_id) == 0 ? lane : own;
 }
 
 static bool answers(const struct hfi_lane *lane, int64_t now_ns, int64_t patience_ns)

@@ -432,8 +432,10 @@ static void page_stored(int page, const char *value)
 {
     char *end;
     long long fence = strtoll(value, &end, 10);
+    const char *holder = sim_tokens_value(SIM_LOCKS + page);
+    int64_t owned_at = holder != NULL ? sim_tokens_owned_at(holder, SIM_LOCKS + page) : -1;
     if (end != value && *end == ' ')
-        sim_oracle_stored(&history.oracle, SIM_LOCKS + page, fence, strtoll(end, NULL, 10));
+        sim_oracle_stored(&history.oracle, SIM_LOCKS + page, fence, owned_at, strtoll(end, NULL, 10));
 }
 
 /* By a server that is not the primary any more, or does not know yet that it is not: it gives to whom it likes, and in no order
