@@ -92,7 +92,8 @@ static void the_waiters_get_it_too_and_it_is_what_was_seen_last(void **state)
     expect(f, f->a, OLD(.arg = &page), HF_LOADED, "content");
     HFT_UNTIL_TRUE(is_old(f));
     freeReplyObject(hft_server_ask(f->server, "DEL page"));
-    page.same = page.stay = true;
+    page.same = true;
+    page.stay = true;
     const hf_fetch_options *fresh = HF_FETCH(.load = hft_load, .arg = &page, .ttl_ms = 60000);
     hft_fetch(&loader, f->a, "page", fresh);
     HFT_UNTIL_TRUE(page.inside == 1);
@@ -138,7 +139,8 @@ static void what_has_gone_meanwhile_is_sent_again(void **state)
     struct hft_fetcher loader;
     expect(f, f->a, OLD(.arg = &page), HF_LOADED, "content");
     HFT_UNTIL_TRUE(is_old(f));
-    page.same = page.stay = true;
+    page.same = true;
+    page.stay = true;
     hft_fetch(&loader, f->b, "page", OLD(.arg = &page));
     HFT_UNTIL_TRUE(page.inside == 1);
     freeReplyObject(hft_server_ask(f->server, "DEL page")); /* evicted, say */
@@ -239,7 +241,8 @@ static void who_is_canceled_gives_the_lease_back_where_the_value_is_gone(void **
     expect(f, f->a, OLD(.arg = &page), HF_LOADED, "content");
     HFT_UNTIL_TRUE(is_old(f));
     assert_int_equal(hf_cancel_open(f->a, &cancel, NULL), HF_OK);
-    page.same = page.stay = true;
+    page.same = true;
+    page.stay = true;
     hft_fetch(&loader, f->a, "page", OLD(.arg = &page, .cancel = cancel, .lease_ms = 60000));
     HFT_UNTIL_TRUE(page.inside == 1);
     freeReplyObject(hft_server_ask(f->server, "DEL page"));
