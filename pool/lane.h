@@ -33,8 +33,7 @@ void hfi_lane_flush(struct hfi_lane *lane);
 /* For a command that no thread waits for. On a lane in use it may stay listed for hfi_costs_grace_ns (until the
  * listener looks next), so that this thread's next command takes it along. On an idle lane it is sent now. */
 void hfi_lane_flush_soon(struct hfi_lane *lane);
-/* As hfi_park_wait. Sends all listed commands first, then reads the lane's replies and runs their `done`, unless another thread
- * does. Who lists a command and waits need not flush. */
+/* As hfi_park_wait. Meanwhile reads the lane's replies and runs their `done`, unless another thread does. */
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns);
 
 bool    hfi_lane_is_up(const struct hfi_lane *lane);

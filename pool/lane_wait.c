@@ -49,10 +49,11 @@ static int64_t yield(struct hfi_lane *lane, bool is_first)
     return now_ns;
 }
 
-/* Looks at the socket repeatedly instead of sleeping on it. That pays while a trip is a few wake-ups long at most, and the looks
- * find replies. Between two looks this thread yields the core: to the server, to threads that read other lanes, and to those that
- * are about to list their next commands. After some misses looking is off for a while; then it is tried again. A server that
- * shares our core with other programs answers only while we sleep: every try misses, and tries become rare. */
+/* The socket was found empty. Looks at it repeatedly instead of sleeping on it. That pays while a trip is a few wake-ups long
+ * at most, and the looks find replies. Between two looks this thread yields the core: to the server, to threads that read
+ * other lanes, and to those that are about to list their next commands. After some misses looking is off for a while; then it
+ * is tried again. A server that shares our core with other programs answers only while we sleep: every try misses, and tries
+ * become rare. */
 static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns, bool yields)
 {
     int64_t rtt_ns = atomic_load(&lane->rtt_ns);
@@ -170,8 +171,7 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
     int64_t left_ns = hfi_costs_left_ns(atomic_load(&lane->rtt_ns));
     while (!hfi_park_is_woken(park, epoch) && is_worth_reading(lane) &&
            hfi_now(lane->deployment->clock) < until_ns) {
-        bool is_just_sent = !fresh && atomic_load(&lane->in_flight_count) == 1; /* as a rule the server has not even begun */
-        enum hfi_taken taken = is_just_sent ? HFI_EMPTY : hfi_lane_take_in(lane, fresh);
+        enum hfi_taken taken = hfi_lane_take_in(lane, fresh);
         fresh = true;
         if (taken == HFI_EMPTY)
             taken = look_for_reply(lane, park, epoch, until_ns, hfi_trial_ask(&lane->yields));
@@ -218,8 +218,7 @@ static bool wait_for_message(struct hfi_lane *lane, struct hfi_park *park, uint3
 
 static bool take_role_locked(struct hfi_lane *lane)
 {
-    bool is_needed = lane->in_flight_count > 0 || !hfi_inbox_is_empty(&lane->inbox);
-    bool mine = !lane->reading && atomic_load(&lane->state) == HFI_LANE_UP && is_needed;
+    bool mine = !lane->reading && atomic_load(&lane->state) == HFI_LANE_UP && lane->in_flight_count > 0;
     lane->reading = lane->reading || mine;
     return mine;
 }
@@ -258,29 +257,11 @@ static bool follow(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch,
     return hfi_park_wait(park, epoch, until_ns);
 }
 
-/* Sends what this thread has listed. Where nobody reads, it takes the role first: else the listener had to be woken, to look at a
- * lane that was idle. */
-static void send_listed(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
-{
-    hfi_lane_lock(lane);
-    bool mine = take_role_locked(lane);
-    hfi_lane_unlock(lane);
-    HFI_PERTURB("role-to-send");
-    if (mine) {
-        hfi_lane_flush_now(lane);
-        read_for_all(lane, park, epoch, until_ns);
-    } else {
-        hfi_lane_flush(lane);
-    }
-}
-
 static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     struct waiter me = {.park = park};
     int in_vain = 0;
     hfi_list_init(&me.link);
-    if (!hfi_inbox_is_empty(&lane->inbox))
-        send_listed(lane, park, epoch, until_ns);
     for (;;) {
         if (hfi_park_is_woken(park, epoch))
             return true;

@@ -52,7 +52,6 @@ static bool wait_for(hf_client *client, struct call *call, struct hfi_lane *lane
     hfi_wait_end(&wait); /* before the park may be freed */
     if (done)
         return true;
-    hfi_lane_flush(lane); /* cancelled before it waited */
     hfi_mutex_lock(&call->mutex);
     done = call->done;
     call->abandoned = !done;
@@ -103,6 +102,7 @@ static void begin(hf_client *client, struct hfi_lane *lane, struct hfi_command *
     int64_t now = hfi_now(client->clock);
     HFI_PERTURB("call-to-list");
     hfi_call_list(client, lane, command, called, call, now);
+    hfi_lane_flush(lane);
 }
 
 void hfi_call_note_outcome(struct hfi_outcome_of *outcome, struct hfi_command *command)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cancel_close_test.c - how a wait is ended from outside: hf_cancel, hf_client_close, fork. */
-#include "tests/support/pages.h"
 #include "tests/support/pair.h"
 #include "tests/support/fds.h"
-#include "tests/support/lock_lanes.h"
 #include "tests/support/takers.h"
 
 #include <poll.h>
@@ -76,22 +74,6 @@ static void fire_it(int number)
 {
     (void)number;
     hf_cancel_fire(cancel_in_handler);
-}
-
-static void a_call_that_was_canceled_before_it_waited_is_sent(void **state)
-{
-    struct fixture *f = *state;
-    struct hft_page page = {.data = "loaded"};
-    hf_cancel *cancel;
-    hf_value *value;
-    assert_int_equal(hf_fetch(f->a, "page", HF_FETCH(.load = hft_load, .arg = &page), &value, &f->error), HF_OK);
-    hf_value_free(value);
-    assert_int_equal(hf_cancel_open(f->a, &cancel, &f->error), HF_OK);
-    hf_cancel_fire(cancel);
-    assert_int_equal(hf_fetch(f->a, "page", HF_FETCH(.load = hft_load, .arg = &page, .cancel = cancel), &value, &f->error), HF_CANCELED);
-    for (int lane = 0; lane < 2; lane++)
-        assert_false(hft_value_lane_has_unsent(f->a, lane));
-    hf_cancel_close(cancel);
 }
 
 static void a_signal_handler_may_fire_it(void **state)
@@ -420,7 +402,6 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_fired_cancel_ends_all_waits_that_share_it_and_later_ones),
-        TEST(a_call_that_was_canceled_before_it_waited_is_sent),
         TEST(a_signal_handler_may_fire_it),
         TEST(signals_alone_do_not_end_a_wait),
         TEST(a_canceled_requester_promotes_a_waiter_and_keeps_its_place),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lane_left_test.c - the listener's work is done by the listener, also when another thread has taken the event that
  * it slept on, and by no other thread. Nothing here has a deadline: work that is not done is waited for in vain.
- * (Linked so that hfi_dial_end, hfi_listener_kick and sched_yield are the ones below.) */
+ * (Linked so that hfi_dial_end and sched_yield are the ones below.) */
 #include "pool/dial.h"
 #include "pool/lane_private.h"
 #include "tests/support/fds.h"
@@ -311,58 +311,6 @@ static void a_look_at_a_server_that_says_nothing_ends(void **state)
         assert_true(looks_at_silent_server() > 0);
 }
 
-/* The reader sleeps till the server speaks. */
-static void who_waits_beside_a_reader_sends_first(void **state)
-{
-    struct hft_call calls[2];
-    struct waiting waiting[2] = {{.call = &calls[0]}, {.call = &calls[1]}};
-    pthread_t threads[2];
-    (void)state;
-    hft_ask(lane, &calls[0], "PING");
-    hft_call_done(&calls[0]);
-    HFT_UNTIL(atomic_load(&lane->watch) == HFI_UNWATCHED && hft_is_asleep(listener)); /* it would send */
-    hft_server_freeze(server);
-    atomic_store(&lane->deployment->costs.wake_up_ns, 1); /* so nobody looks */
-    atomic_store(&lane->deployment->costs.yield_ns, 1);
-    hft_list(lane, &calls[0], hft_command("PING", HFI_NEVER));
-    assert_int_equal(pthread_create(&threads[0], NULL, wait_for_reply, &waiting[0]), 0);
-    HFT_UNTIL(somebody_reads() && hft_is_asleep(atomic_load(&waiting[0].tid)));
-    hft_list(lane, &calls[1], hft_command("PING", HFI_NEVER));
-    assert_int_equal(pthread_create(&threads[1], NULL, wait_for_reply, &waiting[1]), 0);
-    HFT_UNTIL(atomic_load(&lane->waiting) == 1);
-    assert_true(hfi_inbox_is_empty(&lane->inbox));
-    hft_server_thaw(server);
-    for (int i = 0; i < 2; i++) {
-        (void)pthread_join(threads[i], NULL);
-        is_answered(&calls[i]);
-    }
-}
-
-static _Thread_local int kicks; /* by this thread */
-
-void __real_hfi_listener_kick(struct hfi_listener *one);
-void __wrap_hfi_listener_kick(struct hfi_listener *one);
-
-void __wrap_hfi_listener_kick(struct hfi_listener *one)
-{
-    kicks++;
-    __real_hfi_listener_kick(one);
-}
-
-static void who_lists_and_waits_on_an_idle_lane_wakes_no_listener(void **state)
-{
-    (void)state;
-    for (int i = 0; i < ROUNDS; i++) {
-        struct hft_call call;
-        HFT_UNTIL(atomic_load(&lane->watch) == HFI_UNWATCHED && hft_is_asleep(listener));
-        kicks = 0;
-        hft_list(lane, &call, hft_command("PING", HFI_NEVER));
-        hft_wait(lane, &call);
-        is_answered(&call);
-        assert_int_equal(kicks, 0);
-    }
-}
-
 static struct hft_call early;
 static _Atomic(bool) lists_early, listed_early;
 static _Atomic(uint64_t) times_up; /* of the lane, before it was killed */
@@ -415,8 +363,6 @@ int main(void)
         cmocka_unit_test(who_sends_knows_that_the_reader_has_left_meanwhile),
         cmocka_unit_test(nothing_is_left_to_a_reader_that_sleeps_till_the_reply),
         cmocka_unit_test(a_look_at_a_server_that_says_nothing_ends),
-        cmocka_unit_test(who_waits_beside_a_reader_sends_first),
-        cmocka_unit_test(who_lists_and_waits_on_an_idle_lane_wakes_no_listener),
         cmocka_unit_test(a_command_listed_as_the_lane_comes_up_and_flushed_later_is_sent),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -29,11 +29,6 @@ bool hft_value_lane_is_up(hf_client *client, int lane)
     return hfi_lane_is_up(hfi_pool_lane(client->pool, HFI_VALUE_LANE, (uint64_t)lane));
 }
 
-bool hft_value_lane_has_unsent(hf_client *client, int lane)
-{
-    return !hfi_inbox_is_empty(&hfi_pool_lane(client->pool, HFI_VALUE_LANE, (uint64_t)lane)->inbox);
-}
-
 void hft_value_lane_met_another(hf_client *client, int lane)
 {
     (void)atomic_fetch_add(&hfi_pool_lane(client->pool, HFI_VALUE_LANE, (uint64_t)lane)->run, 1);

@@ -10,7 +10,6 @@ void hft_lane_waits(hf_client *client, int lane, int threads);
 bool hft_lane_is_up(hf_client *client, int lane);
 void     hft_value_lane_waits(hf_client *client, int lane, int threads);
 bool     hft_value_lane_is_up(hf_client *client, int lane);
-bool     hft_value_lane_has_unsent(hf_client *client, int lane); /* something is listed */
 void     hft_value_lane_met_another(hf_client *client, int lane); /* as if it was connected to another run of the server */
 uint64_t hft_value_lane_commands(hf_client *client, int lane); /* so many were sent by it */
 /* All that the first command has dialled, the client's own channel too: no descriptor is to come. */
