@@ -3,8 +3,9 @@
 """trace.py PROGRAM - where the time of a hand-off goes: runs bench/hand_off under perf (Debian: linux-perf), as root, and puts the
 events of both processes and the server on one time line. Prints the medians of the parts of a hand-off, and of a PING beside it.
 
-The events cost some microseconds of the sum; what they cost is in every part, and in the PING's too. A hand-off that something else
-has interrupted is left out, and counted.
+The events cost some microseconds of the sum; what they cost is in every part, and in the PING's too. The message wakes the thread
+that waits and the listener of its process: where that one was sooner, it wakes the thread again. Hand-offs of which a part
+was not seen, or came late, are left out, and counted.
 """
 import re
 import statistics
@@ -16,8 +17,9 @@ CALLS = ["enter_sendto", "exit_epoll_wait", "enter_clock_nanosleep", "exit_clock
 EVENTS = ["sched:sched_switch", "sched:sched_waking"] + ["syscalls:sys_" + call for call in CALLS]
 LINE = re.compile(r"\s*(.+?)\s+(\d+) \[\d+\] +(\d+\.\d+): +\w+:(\w+): (.*)")
 RELEASE = range(200, 300)  # bytes that are sent; hiredis sends its PING by another system call
-HAND_OFF = ["holder: decides, builds the command", "holder: sends", "server: wakes up", "server: learns of it", "server: script, replies",
-            "waiter: wakes up", "waiter: reads, decides"]
+TO_SERVER = ["holder: decides, builds the command", "holder: sends", "server: wakes up", "server: learns of it", "server: script, replies"]
+BY_ITSELF = TO_SERVER + ["waiter: wakes up", "waiter: reads, decides"]
+BY_LISTENER = TO_SERVER + ["listener: wakes up, reads", "waiter: wakes up, decides"]
 ROUND_TRIP = ["sends", "server: wakes up", "server: learns of it", "server: answers", "wakes up", "reads"]
 
 
@@ -35,6 +37,9 @@ class Event:
 
     def wakes(self, by, tid):
         return self.tid == by and self.name == "sched_waking" and self.number(r" pid=(\d+)") == tid
+
+    def wakes_as_listener(self, tid):
+        return self.who == "hf-listener" and self.name == "sched_waking" and self.number(r" pid=(\d+)") == tid
 
     def runs(self, tid):
         return self.name == "sched_switch" and self.number(r"next_pid=(\d+)") == tid
@@ -62,7 +67,7 @@ def times(events, first, steps):
 
 
 def parts(events, players, server):
-    hand_offs, trips, lost = [], [], 0
+    by_itself, by_listener, trips, lost = [], [], [], 0
     slept = {}  # by player: its last event, if that was the end of a sleep
     for at, event in enumerate(events):
         if event.tid not in players:
@@ -75,19 +80,25 @@ def parts(events, players, server):
             continue
         to_server = [lambda e: e.wakes(me, server), lambda e: e.runs(server), lambda e: e.is_call(server, "exit_epoll_wait")]
         back = [lambda e: e.wakes(server, me), lambda e: e.runs(me), lambda e: e.is_call(me, "enter_clock_nanosleep")]
-        on = [lambda e: e.wakes(server, other), lambda e: e.runs(other), lambda e: e.is_call(other, "enter_clock_nanosleep")]
+        has_it = lambda e: e.is_call(other, "enter_clock_nanosleep")
+        on = [lambda e: e.wakes(server, other), lambda e: e.runs(other) or has_it(e), has_it]
+        over = [lambda e: e.wakes(server, other), lambda e: e.wakes_as_listener(other) or has_it(e), has_it]
         rest = events[at:at + 200]
         if event.wakes(me, server):
             found = times(rest, began, to_server + back)
             trips += [found] if found else []
         elif event.name == "sys_enter_sendto" and event.number(r"len: (0x\w+)") in RELEASE:
-            found = times(rest, began, [lambda e: e is event] + to_server + on)
-            hand_offs += [found] if found else []
-            lost += not found
-    return hand_offs, trips, lost
+            sent = [lambda e: e is event] + to_server
+            itself, listener = times(rest, began, sent + on), times(rest, began, sent + over)
+            by_itself += [itself] if itself else []
+            by_listener += [listener] if listener and not itself else []
+            lost += not itself and not listener
+    return by_itself, by_listener, trips, lost
 
 
 def show(title, names, all_times):
+    if not all_times:
+        return print(title + ": none")
     sums = [times[-1] - times[0] for times in all_times]
     print("%s: %d, median %.0f us" % (title, len(sums), statistics.median(sums)))
     for i, name in enumerate(names):
@@ -102,9 +113,11 @@ def main():
     sleeps = [event.tid for event in events if event.who == "hand_off" and event.name == "sys_exit_clock_nanosleep"]
     players = sorted(set(sleeps), key=sleeps.count)[-2:]
     server = next(event.tid for event in events if event.who == "redis-server")
-    hand_offs, trips, lost = parts(events, players, server)
+    by_itself, by_listener, trips, lost = parts(events, players, server)
     show("PING", ROUND_TRIP, trips)
-    show("hand-off (%d more were interrupted)" % lost, HAND_OFF, hand_offs)
+    show("hand-off, the waiter reads", BY_ITSELF, by_itself)
+    show("hand-off, the listener is sooner", BY_LISTENER, by_listener)
+    print("of %d more not all parts were seen" % lost)
 
 
 if __name__ == "__main__":
