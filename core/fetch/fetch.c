@@ -244,7 +244,7 @@ static hf_status fetch_key(hf_client *client, const struct hfi_name *key, const 
     } else {
         status = hfi_fetch_key_check(client->key_template, key->text, key->size, error);
         f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, key->hash);
-        f.reads = hfi_read_lane_choose(client, key->hash);
+        f.reads = o->near_ms > 0 ? f.lane : hfi_read_lane_choose(client, key->hash); /* the key's tracks */
         if (status == HF_OK)
             status = hfi_fetch_attempts(&f, value, error);
     }
