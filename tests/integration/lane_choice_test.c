@@ -131,6 +131,13 @@ static void fetch(struct fixture *f, const hf_fetch_options *options)
     hf_value_free(value);
 }
 
+/* From here on there is a value, and both lanes are up. */
+static void load(struct fixture *f, const hf_fetch_options *options)
+{
+    fetch(f, options);
+    HFT_UNTIL_TRUE(hft_value_lane_is_up(f->a, 0) && hft_value_lane_is_up(f->a, 1));
+}
+
 /* The lane that two reads take while others wait on that one; -1: one each. */
 static int lane_of_reads(struct fixture *f, int crowded, const hf_fetch_options *options)
 {
@@ -151,34 +158,31 @@ static void a_read_takes_the_lane_that_fewest_wait_for(void **state)
     struct fixture *f = *state;
     struct hft_page page = {.data = "loaded"};
     const hf_fetch_options *plain = HF_FETCH(.load = hft_load, .arg = &page);
-    fetch(f, plain);
-    HFT_UNTIL_TRUE(hft_value_lane_is_up(f->a, 0) && hft_value_lane_is_up(f->a, 1));
+    load(f, plain);
     for (int crowded = 0; crowded < 2; crowded++)
         assert_int_equal(lane_of_reads(f, crowded, plain), 1 - crowded);
 }
 
-/* Else the server would tell nobody of it. */
 /* Else it would miss what was stored, or forgotten, by the lane of the key. */
 static void a_read_takes_no_lane_that_has_met_another_server(void **state)
 {
     struct fixture *f = *state;
     struct hft_page page = {.data = "loaded"};
     const hf_fetch_options *plain = HF_FETCH(.load = hft_load, .arg = &page);
-    fetch(f, plain);
-    HFT_UNTIL_TRUE(hft_value_lane_is_up(f->a, 0) && hft_value_lane_is_up(f->a, 1));
+    load(f, plain);
     hft_value_lane_met_another(f->a, 0);
     int lane = lane_of_reads(f, 0, plain);
     assert_int_not_equal(lane, -1);
     assert_int_equal(lane_of_reads(f, 1, plain), lane);
 }
 
+/* Else the server would tell nobody of it. */
 static void a_tracked_read_takes_the_lane_of_its_key(void **state)
 {
     struct fixture *f = *state;
     struct hft_page page = {.data = "loaded"};
     const hf_fetch_options *near = HF_FETCH(.load = hft_load, .arg = &page, .near_ms = 60000);
-    fetch(f, HF_FETCH(.load = hft_load, .arg = &page));
-    HFT_UNTIL_TRUE(hft_value_lane_is_up(f->a, 0) && hft_value_lane_is_up(f->a, 1));
+    load(f, HF_FETCH(.load = hft_load, .arg = &page));
     int lane = lane_of_reads(f, 0, near);
     assert_int_not_equal(lane, -1);
     assert_int_equal(hf_fetch_forget(f->a, "page", &f->error), HF_OK);
