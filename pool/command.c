@@ -4,6 +4,7 @@
 #include "pool/command.h"
 #include "pool/script.h"
 #include "base/decimal.h"
+#include "base/rare.h"
 #include "base/thread.h"
 
 #include <hiredis/hiredis.h>
@@ -173,7 +174,7 @@ bool hfi_command_append(struct hfi_command *command, int argc, const char *const
     return true;
 }
 
-static size_t print_eval(char head[EVAL_MOST], const struct hfi_script *script)
+static HFI_RARE size_t print_eval(char head[EVAL_MOST], const struct hfi_script *script)
 {
     return (size_t)snprintf(head, EVAL_MOST, "$4\r\nEVAL\r\n$%u\r\n", script->size);
 }
@@ -186,7 +187,7 @@ static size_t front_of(const struct hfi_command *command)
 }
 
 /* Makes it EVAL with the source of `script`, permanently. False: no memory. */
-static bool inline_script(struct hfi_command *command, const struct hfi_script *script)
+static HFI_RARE bool inline_script(struct hfi_command *command, const struct hfi_script *script)
 {
     char head[EVAL_MOST];
     size_t front = front_of(command), skipped = front; /* the "\r\n" after digits or source stays */
@@ -223,7 +224,7 @@ void hfi_command_use_clock(struct hfi_command *command, bool by_key)
     }
 }
 
-bool hfi_command_mend(struct hfi_command *command, const char *error, bool *by_key)
+HFI_RARE bool hfi_command_mend(struct hfi_command *command, const char *error, bool *by_key)
 {
     if (command->script == NULL)
         return false;

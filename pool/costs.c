@@ -16,6 +16,10 @@
 #define YIELD_WAKE_UPS 16
 #define LEFT_TRIPS     4
 #define GRACE_WAKE_UPS 16
+#define FEW            8 /* followers */
+#define SLEEP_LOOKS    8
+#define OWN_SLEEPS     2 /* what a thread does once it is awake, and the server for it, takes as long again */
+#define SLICE_SLEEPS   4
 
 static int64_t get(const _Atomic(int64_t) *cost_ns)
 {
@@ -53,6 +57,16 @@ void hfi_costs_note_yield(struct hfi_costs *costs, int64_t took_ns)
     note(&costs->yield_ns, took_ns, STEPS);
 }
 
+void hfi_costs_note_sleep(struct hfi_costs *costs, int64_t used_ns)
+{
+    note(&costs->sleep_ns, used_ns, STEPS);
+}
+
+void hfi_costs_note_look(struct hfi_costs *costs, int64_t used_ns)
+{
+    note(&costs->look_ns, used_ns, STEPS);
+}
+
 void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns)
 {
     note(&costs->wake_up_ns, took_ns, DOWN_STEPS);
@@ -68,21 +82,38 @@ bool hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in
     return in_flight > CROWD && hfi_costs_is_near(costs, nearest_ns);
 }
 
-bool hfi_costs_looks(const struct hfi_costs *costs, int64_t rtt_ns)
+int64_t hfi_costs_own_ns(const struct hfi_costs *costs, int followers)
+{
+    return least(get(&costs->sleep_ns) * followers * OWN_SLEEPS, HFI_OWN_MOST_NS);
+}
+
+bool hfi_costs_looks(const struct hfi_costs *costs, const struct hfi_trip *trip)
 {
     int64_t worth_ns = most(LOOK_WAKE_UPS * get(&costs->wake_up_ns), LOOK_YIELDS * get(&costs->yield_ns));
-    return rtt_ns != 0 && rtt_ns < least(worth_ns, HFI_LOOK_MOST_NS);
+    worth_ns = least(worth_ns, HFI_LOOK_MOST_NS);
+    return trip->rtt_ns != 0 && trip->nearest_ns < worth_ns && trip->rtt_ns - trip->own_ns < worth_ns;
 }
 
-bool hfi_costs_look_is_over(int64_t rtt_ns, int64_t took_ns, int yields)
+bool hfi_costs_follower_looks(const struct hfi_costs *costs, int followers)
 {
-    return took_ns >= HFI_LOOK_MOST_NS || (yields >= LOOK_YIELDS && took_ns >= LOOK_TRIPS * rtt_ns);
+    return followers <= FEW || get(&costs->sleep_ns) > SLEEP_LOOKS * get(&costs->look_ns);
 }
 
-bool hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns)
+bool hfi_costs_look_is_over(const struct hfi_trip *trip, int64_t took_ns, int yields)
 {
-    int64_t wake_up_ns = get(&costs->wake_up_ns);
-    return yield_ns > HFI_SLICE_NS || (wake_up_ns != 0 && yield_ns > YIELD_WAKE_UPS * wake_up_ns);
+    int64_t late_ns = took_ns - trip->own_ns;
+    return late_ns >= HFI_LOOK_MOST_NS || (yields >= LOOK_YIELDS && late_ns >= LOOK_TRIPS * trip->rtt_ns);
+}
+
+bool hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns, int64_t own_ns)
+{
+    int64_t wake_up_ns = get(&costs->wake_up_ns), late_ns = yield_ns - own_ns;
+    return late_ns > HFI_SLICE_NS || (wake_up_ns != 0 && late_ns > YIELD_WAKE_UPS * wake_up_ns);
+}
+
+int hfi_costs_sleeps(int64_t own_ns)
+{
+    return (int)(1 + SLICE_SLEEPS * own_ns / HFI_SLICE_NS);
 }
 
 int64_t hfi_costs_left_ns(int64_t rtt_ns)

@@ -32,7 +32,8 @@ struct hfi_deployment {
     _Atomic(int64_t) short_ns;         /* when a confirmation by replicas last was none; 0: never */
     _Atomic(bool) closed_short;        /* since hurry or close began, a command has ended without an answer */
     struct hfi_costs costs;
-    struct hfi_crowd crowds[HFI_CROWDS]; /* these two last, away from what every call reads: each wait writes them */
+    _Atomic(int) following;              /* threads that wait while another one reads for them */
+    struct hfi_crowd crowds[HFI_CROWDS]; /* these three last, away from what every call reads: each wait writes them */
 };
 
 /* For a zeroed deployment whose ops, self, clock and log are set. False: no memory or descriptor; done is still due. */

@@ -12,8 +12,8 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 
-#define LOOKERS        8  /* of more threads that wait for another one to read, those that come then sleep at once */
 #define LISTENER_TURNS 16
+#define TIMED          16 /* of so many sleeps and looks of a thread one is measured */
 
 /* Pauses are counted in sleeps. */
 static const struct hfi_trial_rules look_rules = {.score_most = 8, .hits = 1, .pause = 64, .pause_most = 1024};
@@ -28,11 +28,19 @@ struct waiter { /* on its thread's stack; in the lane's list under the lane's mu
 
 /* ---- looking, and sleeping ---- */
 
+static struct hfi_trip trip_of(const struct hfi_lane *lane)
+{
+    const struct hfi_deployment *deployment = lane->deployment;
+    return (struct hfi_trip){.nearest_ns = atomic_load(&lane->nearest_rtt_ns),
+                             .rtt_ns = atomic_load(&lane->rtt_ns),
+                             .own_ns = hfi_costs_own_ns(&deployment->costs, atomic_load(&deployment->following))};
+}
+
 /* Yields the CPU. The threads that get it may be ours, each about to list or send its next command, or the server
  * itself. Another program would keep it for milliseconds; a thread asleep in poll() would be back sooner, so a long
  * yield pauses yielding. Of the yields of a look the first counts as what one costs: of a look in vain there are hundreds.
  * Returns the time. */
-static int64_t yield(struct hfi_lane *lane, bool is_first)
+static int64_t yield(struct hfi_lane *lane, int64_t own_ns, bool is_first)
 {
     struct hfi_costs *costs = &lane->deployment->costs;
     int64_t before_ns = hfi_now(lane->deployment->clock);
@@ -40,7 +48,7 @@ static int64_t yield(struct hfi_lane *lane, bool is_first)
     int64_t now_ns = hfi_now(lane->deployment->clock);
     bool kept_cpu = atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed); /* else it was said of an earlier one */
     bool others_gave = atomic_exchange_explicit(&lane->gave_cpu, false, memory_order_relaxed) && kept_cpu;
-    bool is_long = hfi_costs_is_long(costs, now_ns - before_ns);
+    bool is_long = hfi_costs_is_long(costs, now_ns - before_ns, own_ns);
     if (is_first && !is_long)
         hfi_costs_note_yield(costs, now_ns - before_ns);
     is_long = is_long || others_gave;
@@ -54,20 +62,20 @@ static int64_t yield(struct hfi_lane *lane, bool is_first)
  * other lanes, and to those that are about to list their next commands. After some misses looking is off for a while; then it
  * is tried again. A server that shares our core with other programs answers only while we sleep: every try misses, and tries
  * become rare. */
-static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns, bool yields)
+static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
-    int64_t rtt_ns = atomic_load(&lane->rtt_ns);
-    if (!hfi_costs_looks(&lane->deployment->costs, rtt_ns))
-        return HFI_EMPTY;
-    if (!yields || !hfi_trial_ask(&lane->looks)) /* where other programs want the CPU, our looks keep the server from it */
+    struct hfi_trip trip = trip_of(lane);
+    int sleeps = hfi_costs_sleeps(trip.own_ns);
+    bool yields = hfi_trial_ask(&lane->yields, sleeps); /* else other programs want the CPU, and our looks keep the server from it */
+    if (!hfi_costs_looks(&lane->deployment->costs, &trip) || !yields || !hfi_trial_ask(&lane->looks, sleeps))
         return HFI_EMPTY;
     int64_t began_ns = hfi_now(lane->deployment->clock), now_ns = began_ns;
-    for (int i = 0; now_ns < until_ns && !hfi_costs_look_is_over(rtt_ns, now_ns - began_ns, i); i++) {
+    for (int i = 0; now_ns < until_ns && !hfi_costs_look_is_over(&trip, now_ns - began_ns, i); i++) {
         if (hfi_park_is_woken(park, epoch))
             return HFI_EMPTY;
         if (!hfi_trial_is_on(&lane->yields))
             return HFI_EMPTY; /* that says nothing of looks */
-        now_ns = yield(lane, i == 0);
+        now_ns = yield(lane, trip.own_ns, i == 0);
         hfi_lane_flush_now(lane); /* what they left to us */
         enum hfi_taken taken = hfi_lane_take_in(lane, true);
         if (taken != HFI_EMPTY) {
@@ -87,7 +95,7 @@ static enum hfi_taken yield_and_flush(struct hfi_lane *lane)
 {
     if (atomic_load(&lane->waiting) == 0 || !hfi_lane_is_near(lane) || !hfi_trial_is_on(&lane->yields))
         return HFI_EMPTY;
-    (void)yield(lane, true);
+    (void)yield(lane, trip_of(lane).own_ns, true);
     hfi_lane_flush_now(lane);
     return hfi_lane_take_in(lane, true);
 }
@@ -174,7 +182,7 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
         enum hfi_taken taken = hfi_lane_take_in(lane, fresh);
         fresh = true;
         if (taken == HFI_EMPTY)
-            taken = look_for_reply(lane, park, epoch, until_ns, hfi_trial_ask(&lane->yields));
+            taken = look_for_reply(lane, park, epoch, until_ns);
         if (taken == HFI_EMPTY && !hfi_park_is_woken(park, epoch))
             taken = yield_and_flush(lane);
         if (taken == HFI_EMPTY) {
@@ -209,9 +217,7 @@ bool hfi_lane_is_read_next(const struct hfi_lane *lane)
 static bool wait_for_message(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns, int *in_vain)
 {
     read_next = lane;
-    (void)atomic_fetch_add(&lane->hearing, 1);
     bool woken = hfi_subscribers_wait(lane->subscribers, park, epoch, until_ns, &lane->in_flight_count, in_vain);
-    (void)atomic_fetch_sub(&lane->hearing, 1);
     read_next = NULL;
     return woken;
 }
@@ -223,38 +229,54 @@ static bool take_role_locked(struct hfi_lane *lane)
     return mine;
 }
 
-/* A thread whose reply another one reads looks for its wake-up as that one looks at the socket: who does not sleep need not be
- * woken. With many of them the yields of all would take longer than the wake-ups; and while other programs want the CPU, each
+/* A follower, whose reply another thread reads, looks for its wake-up as that one looks at the socket: who does not sleep need not be
+ * woken. Where many do, and a wake-up is cheap, the yields of all would take longer; and while other programs want the CPU, each
  * would give it away. */
-static void look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
+static bool look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns, bool timed)
 {
     static _Thread_local struct hfi_trial trial;
-    const struct hfi_costs *costs = &lane->deployment->costs;
-    int64_t rtt_ns = atomic_load(&lane->rtt_ns);
+    struct hfi_costs *costs = &lane->deployment->costs;
+    struct hfi_trip trip = trip_of(lane);
     bool keeps_cpu = atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed) &&
                      !atomic_load_explicit(&lane->gave_cpu, memory_order_relaxed);
-    int followers = atomic_load(&lane->waiting) - atomic_load(&lane->hearing);
-    if (!keeps_cpu || followers > LOOKERS || !hfi_costs_looks(costs, rtt_ns) || !hfi_trial_ask(&trial))
-        return;
+    if (!keeps_cpu || !hfi_costs_follower_looks(costs, atomic_load(&lane->deployment->following)) ||
+        !hfi_costs_looks(costs, &trip) || !hfi_trial_ask(&trial, hfi_costs_sleeps(trip.own_ns)))
+        return false;
+    int64_t used_ns = timed ? hfi_cpu_ns() : 0;
     int64_t began_ns = hfi_now(lane->deployment->clock), now_ns = began_ns, before_ns = began_ns;
     bool is_long = false, found = hfi_park_is_woken(park, epoch);
-    for (int i = 0; !found && !is_long && now_ns < until_ns && !hfi_costs_look_is_over(rtt_ns, now_ns - began_ns, i); i++) {
+    int yields = 0;
+    while (!found && !is_long && now_ns < until_ns && !hfi_costs_look_is_over(&trip, now_ns - began_ns, yields)) {
         (void)sched_yield();
+        yields++;
         before_ns = now_ns;
         now_ns = hfi_now(lane->deployment->clock);
         found = hfi_park_is_woken(park, epoch);
-        is_long = hfi_costs_is_long(costs, now_ns - before_ns);
+        is_long = hfi_costs_is_long(costs, now_ns - before_ns, trip.own_ns);
     }
+    if (timed && yields > 0)
+        hfi_costs_note_look(costs, (hfi_cpu_ns() - used_ns) / yields);
     if (is_long && atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed)) /* else the reader knows already */
         atomic_store_explicit(&lane->gave_cpu, true, memory_order_relaxed);
     if (found || now_ns < until_ns)
         hfi_trial_note(&trial, &look_rules, found && !is_long);
+    return found;
 }
 
 static bool follow(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
-    look_for_wake_up(lane, park, epoch, until_ns);
-    return hfi_park_wait(park, epoch, until_ns);
+    static _Thread_local unsigned waits;
+    bool timed = waits++ % TIMED == 0;
+    (void)atomic_fetch_add(&lane->deployment->following, 1);
+    bool woken = look_for_wake_up(lane, park, epoch, until_ns, timed);
+    if (!woken) {
+        int64_t used_ns = timed ? hfi_cpu_ns() : 0;
+        woken = hfi_park_wait(park, epoch, until_ns);
+        if (timed)
+            hfi_costs_note_sleep(&lane->deployment->costs, hfi_cpu_ns() - used_ns);
+    }
+    (void)atomic_fetch_sub(&lane->deployment->following, 1);
+    return woken;
 }
 
 static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)

@@ -290,6 +290,8 @@ void hfi_pool_count(struct hfi_pool *pool, struct hfi_pool_counts *counts)
     counts->wake_up_ns = atomic_load(&costs->wake_up_ns);
     counts->send_ns = atomic_load(&costs->send_ns);
     counts->yield_ns = atomic_load(&costs->yield_ns);
+    counts->sleep_ns = atomic_load(&costs->sleep_ns);
+    counts->look_ns = atomic_load(&costs->look_ns);
     hfi_node_count(pool->node, counts);
     hfi_borrowers_count(pool->borrowers, counts);
 }

@@ -7,10 +7,9 @@ bool hfi_trial_is_on(const struct hfi_trial *trial)
     return trial->pause == 0;
 }
 
-bool hfi_trial_ask(struct hfi_trial *trial)
+bool hfi_trial_ask(struct hfi_trial *trial, int calls)
 {
-    if (trial->pause > 0)
-        trial->pause--;
+    trial->pause = trial->pause > calls ? trial->pause - calls : 0;
     if (trial->pause > 0)
         return false;
     if (trial->score == 0)

@@ -19,8 +19,8 @@ struct hfi_trial { /* initially zeroed: tries, with a score of 1 */
     int hits;   /* since the last miss, up to rules->hits */
 };
 
-/* Is it time to try? Counts a pause down. */
-bool hfi_trial_ask(struct hfi_trial *trial);
+/* Is it time to try? Counts a pause down, by as many as this call stands for. */
+bool hfi_trial_ask(struct hfi_trial *trial, int calls);
 bool hfi_trial_is_on(const struct hfi_trial *trial); /* no pause has begun since hfi_trial_ask said true */
 /* The outcome of a try. A try without a clear outcome need not be noted. */
 void hfi_trial_note(struct hfi_trial *trial, const struct hfi_trial_rules *rules, bool hit);

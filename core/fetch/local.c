@@ -56,7 +56,7 @@ static bool is_same(const void *a, const void *b)
     return x->size == y->size && memcmp(x->key, y->key, x->size) == 0;
 }
 
-bool hfi_local_open(hf_client *client)
+HFI_RARE bool hfi_local_open(hf_client *client)
 {
     struct hfi_local_cache *cache = aligned_alloc(64, sizeof *cache);
     if (cache == NULL)
@@ -117,7 +117,7 @@ static void drop_locked(struct hfi_local_cache *cache, struct shard *shard, stru
     free(item);
 }
 
-void hfi_local_free(hf_client *client)
+HFI_RARE void hfi_local_free(hf_client *client)
 {
     struct hfi_local_cache *cache = client->local;
     if (cache == NULL)
@@ -354,7 +354,7 @@ static bool may_be_over(const hf_client *client, const struct item *item, int64_
     return item->end_ns != HFI_NEVER && item->end_ns - (item->end_ns - item->asked_ns) / 50 - client->command_ms * HFI_MS <= now;
 }
 
-void hfi_local_forget_over(hf_client *client, bool all)
+HFI_RARE void hfi_local_forget_over(hf_client *client, bool all)
 {
     struct hfi_local_cache *cache = client->local;
     for (int i = 0; i < STRIPES; i++)

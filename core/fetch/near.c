@@ -51,9 +51,9 @@ struct question { /* in its command */
 };
 _Static_assert(sizeof(struct question) <= HFI_COMMAND_CONTEXT, "a question fits into its command");
 
-static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick);
+static HFI_RARE void ring(struct hfi_alarm *alarm, struct hfi_tick *tick);
 
-bool hfi_near_open(hf_client *client, int lanes, int64_t lag_ms)
+HFI_RARE bool hfi_near_open(hf_client *client, int lanes, int64_t lag_ms)
 {
     struct hfi_near *near = aligned_alloc(64, sizeof *near + (size_t)lanes * sizeof near->lanes[0]);
     if (near == NULL)
@@ -73,7 +73,7 @@ bool hfi_near_open(hf_client *client, int lanes, int64_t lag_ms)
     return true;
 }
 
-void hfi_near_free(hf_client *client)
+HFI_RARE void hfi_near_free(hf_client *client)
 {
     struct hfi_near *near = client->near;
     if (near == NULL)
@@ -128,7 +128,7 @@ static const struct redisReply *refusal_in(const struct redisReply *reply)
     return NULL;
 }
 
-static void asked(struct hfi_command *command)
+static HFI_RARE void asked(struct hfi_command *command)
 {
     struct hfi_near *near = command->self;
     const struct question *question = hfi_command_context(command, struct question);
@@ -147,7 +147,7 @@ static void asked(struct hfi_command *command)
 }
 
 /* Mutex held: questions of a lane leave in the order in which they were decided. */
-static void ask_locked(struct hfi_near *near, int lane, int64_t now)
+static HFI_RARE void ask_locked(struct hfi_near *near, int lane, int64_t now)
 {
     struct hfi_lane *pool_lane = atomic_load(&near->lanes[lane].pool_lane);
     enum hfi_near_ask what = hfi_near_next(&near->proof, lane);
@@ -177,7 +177,7 @@ static bool may_track(struct hfi_near *near)
 }
 
 /* Lanes of a tracker that has just been found; or all. */
-static void ask_all(struct hfi_near *near, int64_t now)
+static HFI_RARE void ask_all(struct hfi_near *near, int64_t now)
 {
     if (!may_track(near))
         return;
@@ -218,7 +218,7 @@ static bool is_used(const struct hfi_near *near, int64_t now)
     return now < hfi_after_ms(atomic_load(&near->used_ns), 2 * near->lag_ms + IDLE_MS);
 }
 
-static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
+static HFI_RARE void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 {
     struct hfi_near *near = hfi_container_of(alarm, struct hfi_near, alarm);
     if (!is_used(near, tick->now) || !begin(near)) {
@@ -242,7 +242,7 @@ static void use(struct hfi_near *near, int64_t now)
         (void)hfi_watchdog_arm(near->client->watchdog, &near->alarm.timer, now);
 }
 
-void hfi_near_proved(void *self, int64_t tracker, uint64_t run, int64_t stamp_ns)
+HFI_RARE void hfi_near_proved(void *self, int64_t tracker, uint64_t run, int64_t stamp_ns)
 {
     hf_client *client = self;
     struct hfi_near *near = client->near;
@@ -254,7 +254,7 @@ void hfi_near_proved(void *self, int64_t tracker, uint64_t run, int64_t stamp_ns
         ask_all(near, hfi_now(client->clock));
 }
 
-void hfi_near_told(hf_client *client, const char *key, size_t size)
+HFI_RARE void hfi_near_told(hf_client *client, const char *key, size_t size)
 {
     struct hfi_near *near = client->near;
     if (key != NULL) {

@@ -3,6 +3,7 @@
 #include "pool/costs.h"
 #include "base/clock.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,21 +21,36 @@ static void measure(struct hfi_costs *costs, int64_t send_ns, int64_t wake_up_ns
     }
 }
 
+static bool looks(const struct hfi_costs *costs, int64_t trip_ns)
+{
+    struct hfi_trip trip = {.nearest_ns = trip_ns, .rtt_ns = trip_ns};
+    return hfi_costs_looks(costs, &trip);
+}
+
+static bool is_over(int64_t rtt_ns, int64_t took_ns, int yields)
+{
+    struct hfi_trip trip = {.nearest_ns = rtt_ns, .rtt_ns = rtt_ns};
+    return hfi_costs_look_is_over(&trip, took_ns, yields);
+}
+
 static void nothing_is_done_by_costs_that_are_not_known(void **state)
 {
     struct hfi_costs costs = {0};
     (void)state;
     assert_false(hfi_costs_is_near(&costs, 1));
     assert_false(hfi_costs_gathers(&costs, 1, 1000));
-    assert_false(hfi_costs_looks(&costs, 1));
-    assert_false(hfi_costs_is_long(&costs, HFI_MS));
-    assert_true(hfi_costs_is_long(&costs, HFI_MS + 1)); /* whatever a wake-up costs */
+    assert_false(looks(&costs, 1));
+    assert_false(hfi_costs_is_long(&costs, HFI_MS, 0));
+    assert_true(hfi_costs_is_long(&costs, HFI_MS + 1, 0)); /* whatever a wake-up costs */
     assert_int_equal(hfi_costs_grace_ns(&costs), 0);
+    assert_true(hfi_costs_own_ns(&costs, 1000) == 0);
+    assert_true(hfi_costs_follower_looks(&costs, 8));
+    assert_false(hfi_costs_follower_looks(&costs, 9));
     hfi_costs_note_send(&costs, 8 * US);
     hfi_costs_note_wake_up(&costs, 10 * US);
     assert_false(hfi_costs_is_near(&costs, 0)); /* nor by trips that are not */
     assert_false(hfi_costs_gathers(&costs, 0, 1000));
-    assert_false(hfi_costs_looks(&costs, 0));
+    assert_false(looks(&costs, 0));
 }
 
 static void a_send_costs_what_half_of_them_do(void **state)
@@ -100,15 +116,17 @@ static void a_wrong_cost_does_no_harm(void **state)
     hfi_costs_note_wake_up(&costs, HFI_MS);
     hfi_costs_note_send(&costs, HFI_MS);
     assert_int_equal(hfi_costs_grace_ns(&costs), HFI_MS);
-    assert_false(hfi_costs_look_is_over(HFI_SECOND, HFI_MS - 1, 16));
-    assert_true(hfi_costs_look_is_over(HFI_SECOND, HFI_MS, 16));
+    assert_false(is_over(HFI_SECOND, HFI_MS - 1, 16));
+    assert_true(is_over(HFI_SECOND, HFI_MS, 16));
     hfi_costs_note_yield(&costs, HFI_MS);
-    assert_true(hfi_costs_is_long(&costs, HFI_MS + 1));
-    assert_false(hfi_costs_looks(&costs, HFI_MS)); /* a look ends before such a trip does */
+    assert_true(hfi_costs_is_long(&costs, HFI_MS + 1, 0));
+    assert_false(looks(&costs, HFI_MS)); /* a look ends before such a trip does */
     assert_int_equal(hfi_costs_left_ns(HFI_SECOND), HFI_MS);
     assert_int_equal(hfi_costs_left_again_ns(HFI_MS), HFI_MS);
     assert_true(hfi_costs_is_near(&costs, HFI_MS - 1));
     assert_false(hfi_costs_is_near(&costs, HFI_MS));
+    hfi_costs_note_sleep(&costs, HFI_MS);
+    assert_true(hfi_costs_own_ns(&costs, INT_MAX) == 100 * HFI_MS);
 }
 
 static void a_cost_never_becomes_unknown_again(void **state)
@@ -154,7 +172,7 @@ static void looking_pays_where_a_wake_up_is_dear_or_the_server_beside(void **sta
     for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
         struct hfi_costs costs = {0};
         hfi_costs_note_wake_up(&costs, machines[i].wake_up_us * US);
-        assert_int_equal(hfi_costs_looks(&costs, machines[i].trip_us * US), machines[i].looks);
+        assert_int_equal(looks(&costs, machines[i].trip_us * US), machines[i].looks);
     }
 }
 
@@ -164,22 +182,22 @@ static void looking_pays_where_a_trip_is_a_few_yields_long(void **state)
     struct hfi_costs costs = {0};
     (void)state;
     hfi_costs_note_wake_up(&costs, 10 * US);
-    assert_false(hfi_costs_looks(&costs, 80 * US));
+    assert_false(looks(&costs, 80 * US));
     hfi_costs_note_yield(&costs, 20 * US);
-    assert_true(hfi_costs_looks(&costs, 320 * US - 1));
-    assert_false(hfi_costs_looks(&costs, 320 * US));
+    assert_true(looks(&costs, 320 * US - 1));
+    assert_false(looks(&costs, 320 * US));
     for (int i = 0; i < SAMPLES; i++)
         hfi_costs_note_yield(&costs, i % 3 == 0 ? 900 * US : US); /* the median counts */
-    assert_false(hfi_costs_looks(&costs, 80 * US));
+    assert_false(looks(&costs, 80 * US));
 }
 
 static void a_look_is_over_after_a_few_trips_and_yields(void **state)
 {
     (void)state;
-    assert_false(hfi_costs_look_is_over(60 * US, 240 * US - 1, 1000));
-    assert_true(hfi_costs_look_is_over(60 * US, 240 * US, 16));
-    assert_false(hfi_costs_look_is_over(60 * US, HFI_MS - 1, 15)); /* on one CPU each yield is a part of the trip */
-    assert_true(hfi_costs_look_is_over(60 * US, HFI_MS, 1));
+    assert_false(is_over(60 * US, 240 * US - 1, 1000));
+    assert_true(is_over(60 * US, 240 * US, 16));
+    assert_false(is_over(60 * US, HFI_MS - 1, 15)); /* on one CPU each yield is a part of the trip */
+    assert_true(is_over(60 * US, HFI_MS, 1));
 }
 
 static void a_yield_is_long_by_what_a_wake_up_costs(void **state)
@@ -188,10 +206,56 @@ static void a_yield_is_long_by_what_a_wake_up_costs(void **state)
     (void)state;
     hfi_costs_note_wake_up(&cheap, 10 * US);
     hfi_costs_note_wake_up(&dear, 120 * US);
-    assert_false(hfi_costs_is_long(&cheap, 160 * US));
-    assert_true(hfi_costs_is_long(&cheap, 160 * US + 1));
-    assert_false(hfi_costs_is_long(&dear, HFI_MS));
-    assert_true(hfi_costs_is_long(&dear, HFI_MS + 1)); /* what a scheduler gives to a program that computes, at least */
+    assert_false(hfi_costs_is_long(&cheap, 160 * US, 0));
+    assert_true(hfi_costs_is_long(&cheap, 160 * US + 1, 0));
+    assert_false(hfi_costs_is_long(&dear, HFI_MS, 0));
+    assert_true(hfi_costs_is_long(&dear, HFI_MS + 1, 0)); /* what a scheduler gives to a program that computes, at least */
+}
+
+/* By CPU time, which a busy machine does not lengthen: some 4 us and 2.5 us where a wake-up is cheap. */
+static void one_of_many_followers_looks_where_a_sleep_costs_more_than_some_looks(void **state)
+{
+    struct hfi_costs cheap = {0}, dear = {0};
+    (void)state;
+    hfi_costs_note_sleep(&cheap, 4 * US);
+    hfi_costs_note_sleep(&dear, 90 * US);
+    assert_true(hfi_costs_follower_looks(&dear, 500)); /* what a look costs is not known before there is one */
+    hfi_costs_note_look(&cheap, 5 * US / 2);
+    hfi_costs_note_look(&dear, 5 * US / 2);
+    assert_true(hfi_costs_follower_looks(&cheap, 8));
+    assert_false(hfi_costs_follower_looks(&cheap, 9));
+    assert_true(hfi_costs_follower_looks(&dear, 500));
+}
+
+/* Where each of 500 threads uses 90 us to wake up, the one that yields has the CPU again 45 ms later: no other program had it. */
+static void what_followers_use_is_no_sign_of_other_programs_nor_of_a_busy_server(void **state)
+{
+    struct hfi_costs costs = {0};
+    (void)state;
+    hfi_costs_note_wake_up(&costs, 10 * US);
+    hfi_costs_note_sleep(&costs, 90 * US);
+    int64_t own_ns = hfi_costs_own_ns(&costs, 10);
+    assert_true(own_ns == 1800 * US); /* and as much for what each does then */
+    assert_true(hfi_costs_own_ns(&costs, 500) == 90 * HFI_MS);
+    assert_false(hfi_costs_is_long(&costs, own_ns + 160 * US, own_ns));
+    assert_true(hfi_costs_is_long(&costs, own_ns + 160 * US + 1, own_ns));
+
+    struct hfi_trip trip = {.nearest_ns = 30 * US, .rtt_ns = own_ns + 79 * US, .own_ns = own_ns};
+    assert_true(hfi_costs_looks(&costs, &trip));
+    assert_false(hfi_costs_look_is_over(&trip, own_ns + HFI_MS - 1, 1000));
+    assert_true(hfi_costs_look_is_over(&trip, own_ns + HFI_MS, 0));
+    trip.rtt_ns = own_ns + 80 * US; /* the server has other clients, too */
+    assert_false(hfi_costs_looks(&costs, &trip));
+    trip = (struct hfi_trip){.nearest_ns = 200 * US, .rtt_ns = 300 * US, .own_ns = own_ns}; /* it is far */
+    assert_false(hfi_costs_looks(&costs, &trip));
+}
+
+static void a_pause_is_shorter_where_many_sleep_through_it(void **state)
+{
+    (void)state;
+    assert_int_equal(hfi_costs_sleeps(0), 1);
+    assert_int_equal(hfi_costs_sleeps(HFI_MS), 5);
+    assert_int_equal(hfi_costs_sleeps(100 * HFI_MS), 401);
 }
 
 static void times_follow_the_trips(void **state)
@@ -220,6 +284,9 @@ int main(void)
         cmocka_unit_test(looking_pays_where_a_trip_is_a_few_yields_long),
         cmocka_unit_test(a_look_is_over_after_a_few_trips_and_yields),
         cmocka_unit_test(a_yield_is_long_by_what_a_wake_up_costs),
+        cmocka_unit_test(one_of_many_followers_looks_where_a_sleep_costs_more_than_some_looks),
+        cmocka_unit_test(what_followers_use_is_no_sign_of_other_programs_nor_of_a_busy_server),
+        cmocka_unit_test(a_pause_is_shorter_where_many_sleep_through_it),
         cmocka_unit_test(times_follow_the_trips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static const struct hfi_trial_rules yields = {.score_most = 1, .hits = 64, .paus
 static int pause_of(struct hfi_trial *trial)
 {
     int noes = 0;
-    for (; !hfi_trial_ask(trial); noes++)
+    for (; !hfi_trial_ask(trial, 1); noes++)
         assert_false(hfi_trial_is_on(trial));
     return noes;
 }
@@ -27,7 +27,7 @@ static int pause_of(struct hfi_trial *trial)
 static void note(struct hfi_trial *trial, bool hit, int times)
 {
     for (int i = 0; i < times; i++) {
-        assert_true(hfi_trial_ask(trial));
+        assert_true(hfi_trial_ask(trial, 1));
         hfi_trial_note(trial, &spin, hit);
     }
 }
@@ -56,7 +56,7 @@ static void pauses_double_up_to_the_maximum(void **state)
     static const int expected[] = {64, 128, 256, 512, 1024, 1024, 1024};
     struct hfi_trial trial = {0};
     (void)state;
-    assert_true(hfi_trial_ask(&trial));
+    assert_true(hfi_trial_ask(&trial, 1));
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         hfi_trial_note(&trial, &spin, false);
         assert_int_equal(pause_of(&trial), expected[i] - 1);
@@ -117,7 +117,7 @@ static void a_try_that_is_not_noted_changes_nothing(void **state)
     (void)state;
     note(&trial, true, 2);
     for (int i = 0; i < 1000; i++)
-        assert_true(hfi_trial_ask(&trial));
+        assert_true(hfi_trial_ask(&trial, 1));
     note(&trial, false, 2);
     assert_true(hfi_trial_is_on(&trial));
     note(&trial, false, 1);
@@ -129,7 +129,7 @@ static void a_yield_that_took_too_long_pauses_for_so_many_sleeps(void **state)
     static const int expected[] = {64, 128, 256, 512, 1024, 1024};
     struct hfi_trial trial = {0};
     (void)state;
-    assert_true(hfi_trial_ask(&trial));
+    assert_true(hfi_trial_ask(&trial, 1));
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         take(&trial, SHORT, 63); /* one too few to be forgiven, and the score does not rise */
         take(&trial, LONG, 1);
@@ -142,7 +142,7 @@ static void so_many_short_yields_in_a_row_make_the_next_pause_the_first_one_agai
     struct hfi_trial trial = {0};
     (void)state;
     for (int enough = 64; enough < 200; enough += 45) {
-        assert_true(hfi_trial_ask(&trial));
+        assert_true(hfi_trial_ask(&trial, 1));
         for (int i = 0; i < 3; i++) {
             take(&trial, LONG, 1);
             assert_int_equal(pause_of(&trial), (64 << i) - 1);
@@ -158,7 +158,7 @@ static void short_yields_of_before_a_long_one_do_not_count(void **state)
 {
     struct hfi_trial trial = {0};
     (void)state;
-    assert_true(hfi_trial_ask(&trial));
+    assert_true(hfi_trial_ask(&trial, 1));
     take(&trial, LONG, 1);
     assert_int_equal(pause_of(&trial), 63);
     take(&trial, SHORT, 40);
@@ -167,6 +167,20 @@ static void short_yields_of_before_a_long_one_do_not_count(void **state)
     take(&trial, SHORT, 40);
     take(&trial, LONG, 1);
     assert_int_equal(pause_of(&trial), 255);
+}
+
+static void a_question_may_stand_for_several(void **state)
+{
+    struct hfi_trial trial = {0};
+    (void)state;
+    assert_true(hfi_trial_ask(&trial, 5));
+    hfi_trial_note(&trial, &yields, LONG);
+    for (int i = 0; i < 3; i++)
+        assert_false(hfi_trial_ask(&trial, 20));
+    assert_true(hfi_trial_ask(&trial, 4));
+    hfi_trial_note(&trial, &yields, LONG);
+    assert_true(hfi_trial_ask(&trial, 1000)); /* more than are left */
+    assert_true(hfi_trial_is_on(&trial));
 }
 
 int main(void)
@@ -181,6 +195,7 @@ int main(void)
         cmocka_unit_test(a_yield_that_took_too_long_pauses_for_so_many_sleeps),
         cmocka_unit_test(so_many_short_yields_in_a_row_make_the_next_pause_the_first_one_again),
         cmocka_unit_test(short_yields_of_before_a_long_one_do_not_count),
+        cmocka_unit_test(a_question_may_stand_for_several),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
