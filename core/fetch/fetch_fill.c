@@ -152,13 +152,15 @@ static void list_locked(struct hfi_filler *filler, struct hfi_command *command, 
 }
 
 /* Lists the fill; takes over the command. NULL: the value is not stored, because V has passed, another caller has
- * loaded since, or there is no memory. Mutex held. */
+ * loaded since, or there is no memory. Nor is it while an acquire of this lock has no answer yet: should somebody break the lease
+ * and store what is newer before the two reach the server, the acquire would take the key by the same token again, for the fill to
+ * store what was loaded before. Mutex held. */
 static struct hfi_filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading,
                                    struct hfi_command *command, int64_t now)
 {
     struct hfi_lock *lock = f->lock;
     struct hfi_filler *filler = NULL;
-    if (command != NULL && lock->holder == lease && hf_lease_is_valid(lease))
+    if (command != NULL && lock->holder == lease && lock->questions == 0 && hf_lease_is_valid(lease))
         filler = calloc(1, sizeof *filler);
     if (filler == NULL) {
         hfi_command_unref(command);

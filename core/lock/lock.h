@@ -23,6 +23,7 @@ struct hfi_lock {
     struct hfi_entry_rules *rules; /* of its use */
     struct hfi_slot *slot; /* table.c: counts the references; all grants of a semaphore have one */
     uint32_t slot_id;
+    uint32_t questions; /* (mutex) acquires without an answer yet, of whatever token */
     struct hfi_lock *home;    /* itself; of a semaphore's further grants: the lock that the table finds by name */
     struct hfi_mutex *mutex;  /* guards the fields below, and those marked (mutex); of a further grant: its home's */
     struct hfi_mutex own_mutex;

@@ -72,6 +72,7 @@ static HFI_RARE void asked(struct hfi_command *command)
                                                 command->stamp_ns);
     HFI_PERTURB("answer-to-entry");
     int64_t now = hfi_lock_enter(lock);
+    lock->questions--;
     hfi_step_init(&step, now, rtt);
     if (hfi_token_is_same(lock->token, question->token) && lock->entry.remote != HFI_NOTHING) {
         lock->there = lock->there || answer.there;
@@ -109,6 +110,7 @@ static HFI_RARE void got_fences(struct hfi_command *command)
                                               command->stamp_ns);
     HFI_PERTURB("fences-to-entry");
     int64_t now = hfi_lock_enter(lock);
+    lock->questions--;
     hfi_step_init(&step, now, 0);
     if (hfi_token_is_same(lock->token, question->token)) {
         lock->refused = answered; /* a refusal: without a higher fence nothing is granted */
@@ -132,6 +134,7 @@ static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command
                                                                       lock->last_chance_us};
     if (lock->home->pendings > 0)
         command->awaited = HFI_AWAITED_PROMPTLY;
+    lock->questions++;
     hfi_table_ref(lock);
     HFI_PERTURB("command-to-list");
     hfi_call_list(lock->client, lock->lane, command, done, lock, stamp);
@@ -150,7 +153,7 @@ static bool fresh_token(struct hfi_lock *lock)
     return true;
 }
 
-static void not_sent(struct hfi_lock *lock, const struct hfi_action *action, hf_status status, int64_t now)
+static HFI_RARE void not_sent(struct hfi_lock *lock, const struct hfi_action *action, hf_status status, int64_t now)
 {
     struct hfi_answer none = {.kind = HFI_NOT_SENT, .status = status, .native = action->fresh, .sent_at = now};
     struct hfi_step step;
@@ -284,7 +287,7 @@ static bool hand_over(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int6
 }
 
 /* Releases a lease for which there was no handle. */
-static void take_back(struct hfi_lock *lock, int32_t permits, int64_t now)
+static HFI_RARE void take_back(struct hfi_lock *lock, int32_t permits, int64_t now)
 {
     struct hfi_step step;
     hfi_step_init(&step, now, 0);
@@ -333,7 +336,7 @@ static bool move_ends(const struct hfi_lock *lock, int64_t end, int64_t now)
 }
 
 /* The renewal succeeded, but a reader has found the lease over meanwhile. */
-static void found_over(struct hfi_lock *lock, int64_t now)
+static HFI_RARE void found_over(struct hfi_lock *lock, int64_t now)
 {
     struct hfi_step step;
     hfi_step_init(&step, now, 0);

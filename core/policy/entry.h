@@ -241,6 +241,7 @@ struct hfi_answer {
     bool      there;    /* the server may have a key or a place of the token */
     bool      in_doubt; /* the server may still execute an acquire of this token (P5) */
     bool      unheard;  /* R was published to the holder, which did not receive it */
+    bool      anew;     /* GRANTED: the token had nothing before */
     bool      counts_not; /* NO_ANSWER: it was GRANTED, but too few replicas have it, or the server is in quarantine */
     hf_status status;
     int64_t   sent_at;  /* stamp of the command */

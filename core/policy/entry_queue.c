@@ -138,8 +138,9 @@ static int64_t out_for(const struct hfi_entry *entry, const struct hfi_answer *a
 static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
-    if (entry->rules->counts && entry->remote == HFI_HELD && answer->permits < entry->held.permits) {
-        hfi_entry_lost(entry, HF_REASON_GONE, step); /* the server does not know of the grant that the message told of */
+    bool unknown = entry->rules->counts ? answer->permits < entry->held.permits : answer->anew;
+    if (entry->remote == HFI_HELD && unknown) { /* by the server: it has forgotten the grant that the message told of, or it was broken */
+        hfi_entry_lost(entry, HF_REASON_GONE, step);
         return;
     }
     if (entry->remote == HFI_HELD) { /* the grant message was faster; this confirms it */

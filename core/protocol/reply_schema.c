@@ -76,8 +76,8 @@ bool hfi_schema_native(const struct hfi_command *command, const struct redisRepl
 
 bool hfi_schema_acquire(const struct hfi_command *command, const struct redisReply *reply)
 {
-    static const struct form forms[] = {{"GRANTED", "nn"}, {"QUEUED", "nnnnnn"}, {"BUSY", "nnnn"}, {"LATE", "n"},
-                                        {"FOREIGN", "ns"}, {"VALUE", "nsn"},     {"ABSENT", "nn"}};
+    static const struct form forms[] = {{"GRANTED", "nn"}, {"KEPT", "nn"},    {"QUEUED", "nnnnnn"}, {"BUSY", "nnnn"},
+                                        {"LATE", "n"},     {"FOREIGN", "ns"}, {"VALUE", "nsn"},     {"ABSENT", "nn"}};
     (void)command;
     return IS_ONE_OF(reply, forms);
 }

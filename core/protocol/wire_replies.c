@@ -121,8 +121,10 @@ struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, i
     } else {
         struct hfi_script_reply said = hfi_wire_script_reply(reply);
         *now_us = said.now_us;
-        if (strcmp(said.word, "GRANTED") == 0)
+        bool anew = strcmp(said.word, "GRANTED") == 0;
+        if (anew || strcmp(said.word, "KEPT") == 0)
             answer = (struct hfi_answer){.kind = HFI_GRANTED,
+                                         .anew = anew,
                                          .fence = *now_us > 0 ? hfi_wire_number(reply, 2, 0) : 0,
                                          .permits = permits_of(reply),
                                          .out = natural(reply, 4)};

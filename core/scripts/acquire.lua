@@ -1,4 +1,5 @@
 -- acquire: take the lock, or join its queue. The same call again is a re-check, and claims a lease that was handed off.
+-- KEPT: granted, and the token had it already.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences; for a fetch also 5 data, 6 absent mark.
 -- ARGV: 1 token, 2 ttl ms, 3 not after (server us), 4 try|wait, 5 echo, 6 ticket or 0, 7 claim ttl ms,
 --       8 patience us; for a fetch also 9 enough ms: data with a longer TTL is the answer.
@@ -18,7 +19,7 @@ if held == token or held == SHARED and is_reader(token) then -- the latter: a la
         call('PEXPIRE', KEYS[1], ARGV[2])
     end
     local fence = block('2048')
-    return fence and {'GRANTED', now, fence} or {'FOREIGN', now, 'fence'}
+    return fence and {'KEPT', now, fence} or {'FOREIGN', now, 'fence'}
 end
 if KEYS[5] then
     local left = call('PTTL', KEYS[5])

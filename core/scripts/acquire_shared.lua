@@ -16,7 +16,7 @@ elseif held and held ~= SHARED then
     return wait(token, held)
 end
 
-local function read(is_first)
+local function read(is_first, word)
     leave(token) -- a first write that memory limits do not refuse
     local fence = block('2048')
     if not fence then
@@ -27,14 +27,14 @@ local function read(is_first)
     else
         share(token, tonumber(ARGV[2]))
     end
-    return {'GRANTED', now, fence}
+    return {word or 'GRANTED', now, fence}
 end
 
 local ending = typed('ZSCORE', readers, token)
 if ending == nil then
     return {'FOREIGN', now, 'held'}
 elseif held and tonumber(ending or 0) >= now then
-    return read()
+    return read(false, 'KEPT')
 end
 -- Who has a ticket takes its place before anything is decided: it may be before one who wants the lock alone.
 local place = typed('ZSCORE', KEYS[2], token)

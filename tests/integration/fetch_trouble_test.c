@@ -2,6 +2,7 @@
 /* fetch_trouble_test.c - hf_fetch when the server is away, the loading process dies, and values are large. */
 #include "tests/support/fds.h"
 #include "tests/support/pages.h"
+#include "tests/support/proxy.h"
 #include "tests/support/takers.h"
 
 #include <poll.h>
@@ -424,6 +425,50 @@ static void a_loader_may_fetch_other_keys_but_not_its_own(void **state)
     assert_int_equal(hft_server_ask_integer(f->server, "EXISTS part whole"), 2);
 }
 
+/* The answer to the first question of the key comes so late that a message grants the lease before it. */
+static void judge(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
+{
+    static const char key[] = "hf:fetch:{page}";
+    _Atomic(bool) *asked = arg;
+    bool asks = hft_request_is(request, "EVALSHA", NULL) && request->words > 3 && request->size[3] == sizeof key - 1 &&
+                memcmp(request->word[3], key, sizeof key - 1) == 0;
+    if (!asks || atomic_exchange(asked, true))
+        return;
+    judgement->sentence = HFT_LATE_REPLY;
+    judgement->delay_ns = 2000 * INT64_C(1000000);
+}
+
+/* It may be executed after a break, and take the key by the same token again; then what was loaded before the break would be stored. */
+static void what_is_loaded_while_a_question_has_no_answer_is_given_out_but_not_stored(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_proxy *proxy = hft_proxy_start(f->server);
+    hf_client *late = hft_client_at(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 10000, .close_ms = 10000));
+    struct hft_page other = {.data = "other"};
+    struct hft_fetcher holder, waiter;
+    _Atomic(bool) asked = false;
+    f->page.stay = true;
+    f->page.answer = HF_LOAD_FAILED;
+    hft_fetch(&holder, f->b, "page", HF_FETCH(.load = hft_load, .arg = &f->page));
+    HFT_UNTIL_TRUE(f->page.inside == 1);
+    hft_proxy_judge(proxy, judge, &asked);
+    hft_fetch(&waiter, late, "page", HF_FETCH(.load = hft_load, .arg = &other));
+    HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "ZCARD hf:queue:{page}:hf:fetch:{page}") == 1);
+    atomic_store(&f->page.stay, false);
+    assert_int_equal(hft_fetched(&holder), HF_LOAD_FAILED);
+
+    assert_int_equal(hft_fetched(&waiter), HF_OK);
+    assert_int_equal(waiter.value->source, HF_LOADED);
+    assert_string_equal(waiter.value->data, "other");
+    assert_false(waiter.value->stored);
+    hf_value_free(waiter.value);
+    assert_int_equal(hft_server_ask_integer(f->server, "EXISTS page"), 0);
+    f->page.answer = HF_OK;
+    expect(f, "page", HF_LOADED, "content"); /* the lease was given back */
+    assert_int_equal(hf_client_close(late, NULL), HF_OK);
+    hft_proxy_stop(proxy);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -442,6 +487,7 @@ int main(void)
         TEST(a_value_outlives_its_client),
         TEST(locks_go_on_while_megabytes_come_in),
         TEST(a_loader_may_fetch_other_keys_but_not_its_own),
+        TEST(what_is_loaded_while_a_question_has_no_answer_is_given_out_but_not_stored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,9 +50,9 @@ static void a_reader_that_asks_again_is_granted_again_and_its_end_moves_forward_
     (void)state;
     read_by("A");
     wait_in_line("B");
-    SAYS(acquire_shared, LOCK "A 1316 now wait 7 0 900_s 5000", "GRANTED now F+1");
+    SAYS(acquire_shared, LOCK "A 1316 now wait 7 0 900_s 5000", "KEPT now F+1");
     IS("ZSCORE H A", "now+1316000");
-    SAYS(acquire_shared, LOCK "A 100 now wait 7 0 900_s 5000", "GRANTED now F+2");
+    SAYS(acquire_shared, LOCK "A 100 now wait 7 0 900_s 5000", "KEPT now F+2");
     IS("ZSCORE H A", "now+1316000");
     IS("PTTL K", "1317");
 }
@@ -442,7 +442,7 @@ static void a_reader_behind_64_that_nobody_hears_does_not_call_itself(void **sta
     IS("ZSCORE Q D", "-");
     (void)tell("HSET W E now+5000_7_900"); /* it wants the lock alone */
     reader_waits("5000 D");
-    SAYS(acquire_shared, LOCK "D 1316 now wait 7 5000 900_s 5000", "GRANTED now F+2");
+    SAYS(acquire_shared, LOCK "D 1316 now wait 7 5000 900_s 5000", "KEPT now F+2");
 }
 
 /* Else they are shown, and told of those who wait. */
@@ -517,7 +517,7 @@ static void a_late_question_of_a_downgraded_one_does_not_queue_behind_itself(voi
 {
     (void)state;
     read_by("A");
-    SAYS(acquire, LOCK "A 1316 now wait 7 0 900 5000", "GRANTED now F+1");
+    SAYS(acquire, LOCK "A 1316 now wait 7 0 900 5000", "KEPT now F+1");
     IS("PTTL K", "501");
     IS("EXISTS Q", "0");
 }

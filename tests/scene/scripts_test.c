@@ -38,16 +38,16 @@ static void a_key_of_another_type_is_nobodys_lock(void **state)
     IS("ZRANGE Q 0 -1", "");
 }
 
-static void the_holder_is_granted_again_and_its_key_lives_as_long_as_it_asks(void **state)
+static void the_holder_keeps_it_and_its_key_lives_as_long_as_it_asks(void **state)
 {
     (void)state;
     (void)tell("SET K A PX 1315");
     wait_in_line("AB");
-    SAYS(acquire, LOCK "A 1316 now wait 7 0 900 5000", "GRANTED now F+1");
+    SAYS(acquire, LOCK "A 1316 now wait 7 0 900 5000", "KEPT now F+1");
     IS("PTTL K", "1316");
     IS("ZRANGE Q 0 -1", "B");
     IS("HGET W A", "-");
-    SAYS(acquire, LOCK "A 1000 now wait 7 0 900 5000", "GRANTED now F+2");
+    SAYS(acquire, LOCK "A 1000 now wait 7 0 900 5000", "KEPT now F+2");
     IS("PTTL K", "1316"); /* and never less */
 }
 
@@ -163,9 +163,9 @@ static void a_counter_less_than_two_seconds_ahead_of_the_clock_has_lost_somethin
     SAYS(acquire, LOCK "A 1316 now wait 7 0 900 5000", "GRANTED now F+1");
     IS("GET F", "F+1");
     (void)tell("SET F F-1");
-    SAYS(acquire, LOCK "A 1316 now wait 7 0 900 5000", "GRANTED now F+0"); /* two seconds are enough */
+    SAYS(acquire, LOCK "A 1316 now wait 7 0 900 5000", "KEPT now F+0"); /* two seconds are enough */
     (void)tell("SET F F-2");
-    SAYS(acquire, LOCK "A 1316 now wait 7 0 900 5000", "GRANTED now F+1");
+    SAYS(acquire, LOCK "A 1316 now wait 7 0 900 5000", "KEPT now F+1");
 }
 
 /* ---- release and what hands off ---- */
@@ -497,7 +497,7 @@ int main(void)
         TEST(a_free_lock_is_granted_with_its_time_and_a_block_of_fences),
         TEST(an_acquire_after_its_time_limit_is_late),
         TEST(a_key_of_another_type_is_nobodys_lock),
-        TEST(the_holder_is_granted_again_and_its_key_lives_as_long_as_it_asks),
+        TEST(the_holder_keeps_it_and_its_key_lives_as_long_as_it_asks),
         TEST(a_try_gets_the_holder_and_the_holder_gets_a_revoke),
         TEST(a_waiter_gets_a_place_a_record_and_a_minute),
         TEST(a_place_behind_another_programs_lock_tells_nobody),

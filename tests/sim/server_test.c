@@ -86,7 +86,7 @@ static bool is_same(const redisReply *a, const redisReply *b)
 }
 
 /* The first word of a script's answer or of an error, and renew's word about a lease. Each has to occur in the run. */
-static const char *const answers[] = {"GRANTED",   "QUEUED",
+static const char *const answers[] = {"GRANTED",   "KEPT",   "QUEUED",
                                       "BUSY",      "LATE",
                                       "VALUE",     "ABSENT",
                                       "FOREIGN lock", "FOREIGN queue", "FOREIGN wait",

@@ -414,6 +414,23 @@ static void a_re_check_granted_after_the_message_confirms_the_claim(void **state
     assert_int_equal(s.entry.held.times.end, s.asked_at + 10000 * HFI_MS);
 }
 
+/* The key was the token's when the message was sent, and the question found it free: meanwhile another may have had it. */
+static void a_re_check_that_takes_the_lock_anew_after_the_message_is_a_loss(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    struct hfi_answer anew = granted;
+    anew.anew = true;
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    int64_t echo = s.asked_at;
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_string_equal(hft_handed(&s, echo), "a=lease");
+    assert_string_equal(hft_answer(&s, anew), "lost:GONE give-back");
+    assert_int_equal(s.entry.remote, HFI_NOTHING);
+}
+
 static void such_a_re_check_for_a_shorter_lease_confirms_no_more(void **state)
 {
     (void)state;
@@ -606,6 +623,7 @@ int main(void)
         cmocka_unit_test(messages_without_a_receiver_are_ignored),
         cmocka_unit_test(no_late_answer_moves_a_held_entry_back),
         cmocka_unit_test(a_re_check_granted_after_the_message_confirms_the_claim),
+        cmocka_unit_test(a_re_check_that_takes_the_lock_anew_after_the_message_is_a_loss),
         cmocka_unit_test(such_a_re_check_for_a_shorter_lease_confirms_no_more),
         cmocka_unit_test(a_grant_processed_too_late_is_given_back_and_asked_for_anew),
         cmocka_unit_test(a_token_given_up_while_others_wait_leaves_its_place_to_the_next),

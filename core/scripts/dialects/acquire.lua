@@ -19,7 +19,7 @@ if held == token then
     leave(token)
     keep(token, ARGV[2])
     local fence = block('2048')
-    return fence and {'GRANTED', now, fence} or {'FOREIGN', now, 'fence'}
+    return fence and {'KEPT', now, fence} or {'FOREIGN', now, 'fence'}
 end
 if held and not is_ours(held) then
     begins_anew(true, is_fleeting())
