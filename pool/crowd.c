@@ -40,5 +40,5 @@ int hfi_crowd_choose(const struct hfi_crowd_seat *seats, int count, int spread, 
     int found = fewest(seats, spread, last);
     if (found < 0)
         found = fewest(seats, count, last);
-    return found < 0 ? 0 : found;
+    return found;
 }

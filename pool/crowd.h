@@ -27,7 +27,7 @@ struct hfi_crowd_seat { /* a lane */
 /* A thread is about to ask: returns over how many of the lanes, 1 or more, threads are spread now. */
 int hfi_crowd_lanes(struct hfi_crowd *crowd, int lanes);
 /* Which lane it takes: of the first `spread` the one that fewest threads wait for, best one that is up, best the one that this
- * thread took last. While none of them is up or cold, another that is. */
+ * thread took last. While none of them is up or cold, another that is; -1: there is none. */
 int hfi_crowd_choose(const struct hfi_crowd_seat *seats, int count, int spread, int last);
 
 #endif

@@ -239,9 +239,12 @@ void hfi_lane_take_locked(struct hfi_lane *lane)
 static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
 {
     bool asks_role = lane->kind != HFI_RESERVED_LANE && lane->kind != HFI_SENTINEL_LANE;
-    bool idled = asks_role && lane->in_flight_count == 0 && now_ns - lane->answered_ns > HFI_FIT_NS, grants = false;
-    if ((idled || lane->role_check_due) && !hfi_list_is_empty(&lane->queue)) {
+    bool idled = lane->in_flight_count == 0 && now_ns - lane->answered_ns > HFI_FIT_NS, grants = false;
+    unsigned primaries = hfi_peer_primaries(lane->peer); /* another number: another lane has met another server since */
+    bool is_doubtful = asks_role && (idled || lane->primaries != primaries);
+    if ((is_doubtful || lane->role_check_due) && !hfi_list_is_empty(&lane->queue)) {
         lane->role_check_due = false;
+        lane->primaries = primaries;
         check_role_locked(lane, now_ns);
     }
     while (atomic_load(&lane->state) == HFI_LANE_UP) {

@@ -212,12 +212,13 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     atomic_store(&lane->clock_by_key, hfi_dial_server(lane->dial)->clock_by_key);
     lane->answered_ns = lane->up_ns = now_ns;
     atomic_store(&lane->nearest_rtt_ns, 0); /* it may be another server, further away */
-    lane->times_up++;
+    (void)atomic_fetch_add(&lane->times_up, 1);
+    lane->primaries = hfi_peer_primaries(lane->peer);
     atomic_store(&lane->run, hfi_server_run(hfi_dial_server(lane->dial)->run_id));
     hfi_lane_set_state_locked(lane, HFI_LANE_UP);
     hfi_lane_unlock(lane);
     HFI_PERTURB("lane-up-to-told");
-    bool news = atomic_exchange(&lane->trouble, HFI_NO_TROUBLE) != HFI_NO_TROUBLE || lane->times_up > 1;
+    bool news = atomic_exchange(&lane->trouble, HFI_NO_TROUBLE) != HFI_NO_TROUBLE || atomic_load(&lane->times_up) > 1;
     if (lane->index == 0)
         hfi_peer_note_verdict(lane->peer);
     if (news)
@@ -248,7 +249,7 @@ static int64_t turn_ns(const struct hfi_lane *lane, int64_t now_ns)
         return now_ns;
     if (yields_to_renewals(lane))
         return HFI_NEVER;
-    if (lane->times_up == 0 || atomic_load(&lane->renewals->trouble) == HFI_UNREACHABLE)
+    if (atomic_load(&lane->times_up) == 0 || atomic_load(&lane->renewals->trouble) == HFI_UNREACHABLE)
         return now_ns;
     return hfi_turns_next_ns(&lane->peer->turns, road, now_ns);
 }

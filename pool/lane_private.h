@@ -123,7 +123,9 @@ struct hfi_lane {
     _Atomic(int) in_flight_count, waiting; /* lengths of in_flight and waiters */
     int threadless;      /* commands in flight that no thread waits for, */
     int prompt;          /* and those of them that are HFI_AWAITED_PROMPTLY */
-    uint64_t staged, sends, times_up, acks_short;
+    uint64_t staged, sends, acks_short;
+    _Atomic(uint64_t) times_up;
+    unsigned primaries; /* of the peer, when the lane last met its server or asked for its role */
     _Atomic(uint64_t) run; /* of the server that it is connected to; 0: it does not tell */
     hf_error why; /* why the connection was given up */
 };

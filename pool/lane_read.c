@@ -78,7 +78,7 @@ static void note_answer_locked(struct hfi_lane *lane, const struct hfi_command *
 
 static void note_source_locked(const struct hfi_lane *lane, struct hfi_command *command)
 {
-    command->connection = (uint32_t)lane->times_up;
+    command->connection = (uint32_t)atomic_load(&lane->times_up);
     command->run = atomic_load(&lane->run);
 }
 

@@ -179,6 +179,7 @@ _Static_assert((int)HFI_CROWDS == (int)HFI_USER_LANE, "of the kinds before it th
 /* The lane of each kind that this thread took last. Only a hint: it may be another client's number. */
 static _Thread_local int taken_last[HFI_CROWDS];
 
+/* NULL: none is up, nor can be dialled. run: of those that are up, only lanes that have met it; 0: all. */
 static struct hfi_lane *choose(struct hfi_node *node, enum hfi_lane_kind kind, bool dials, uint64_t run)
 {
     struct hfi_deployment *deployment = node->peer.deployment;
@@ -191,24 +192,29 @@ static struct hfi_lane *choose(struct hfi_node *node, enum hfi_lane_kind kind, b
         seats[i].is_cold = state == HFI_LANE_COLD && dials;
         seats[i].threads = atomic_load_explicit(&lane->threads, memory_order_relaxed);
     }
-    taken_last[kind] = hfi_crowd_choose(seats, lanes, hfi_crowd_lanes(&deployment->crowds[kind], lanes), taken_last[kind]);
-    return warm(node, first + taken_last[kind]);
+    int index = hfi_crowd_choose(seats, lanes, hfi_crowd_lanes(&deployment->crowds[kind], lanes), taken_last[kind]);
+    if (index < 0)
+        return NULL;
+    taken_last[kind] = index;
+    return warm(node, first + index);
 }
 
 struct hfi_lane *hfi_node_choose_lane(struct hfi_node *node)
 {
     bool dials = atomic_load(&node->lanes[0]->state) == HFI_LANE_UP; /* while the server is away each call would dial one */
-    return choose(node, HFI_LOCK_LANE, dials, 0);
+    struct hfi_lane *lane = choose(node, HFI_LOCK_LANE, dials, 0);
+    return lane != NULL ? lane : warm(node, 0);
 }
 
 struct hfi_lane *hfi_node_read_lane(struct hfi_node *node, uint64_t hash)
 {
     struct hfi_lane *own = hfi_node_lane(node, HFI_VALUE_LANE, hash);
+    bool had_answers = atomic_load(&own->times_up) > 0;
     uint64_t run = atomic_load(&own->run);
-    if (run == 0 || atomic_load(&own->state) != HFI_LANE_UP)
+    if (had_answers && run == 0)
         return own;
-    struct hfi_lane *lane = choose(node, HFI_VALUE_LANE, false, run);
-    return atomic_load(&lane->run) == run ? lane : own;
+    struct hfi_lane *lane = choose(node, HFI_VALUE_LANE, atomic_load(&own->state) == HFI_LANE_UP, run);
+    return lane != NULL && atomic_load(&lane->state) == HFI_LANE_UP && (run == 0 || atomic_load(&lane->run) == run) ? lane : own;
 }
 
 /* The time without an answer after which a lane is silent: patience_ns, or two of its usual round trips if that is
@@ -267,7 +273,8 @@ void hfi_node_count(const struct hfi_node *node, struct hfi_pool_counts *counts)
         int64_t trip_ns = atomic_load(&lane->nearest_rtt_ns);
         if (trip_ns != 0 && (counts->trip_ns == 0 || trip_ns < counts->trip_ns))
             counts->trip_ns = trip_ns;
-        counts->reconnects += lane->times_up > 1 ? lane->times_up - 1 : 0;
+        uint64_t times_up = atomic_load(&lane->times_up);
+        counts->reconnects += times_up > 1 ? times_up - 1 : 0;
         hfi_lane_unlock(lane);
     }
 }

@@ -68,7 +68,7 @@ bool hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server
     const char *before = peer->server.run_id;
     bool is_another = peer->is_redirected || (server->run_id[0] != 0 && before[0] != 0 && strcmp(server->run_id, before) != 0);
     if (is_another)
-        peer->primaries++;
+        (void)atomic_fetch_add(&peer->primaries, 1);
     peer->is_redirected = false;
     peer->server = *server;
     hfi_mutex_unlock(&peer->mutex);
@@ -77,16 +77,13 @@ bool hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server
 
 unsigned hfi_peer_primaries(struct hfi_peer *peer)
 {
-    hfi_mutex_lock(&peer->mutex);
-    unsigned primaries = peer->primaries;
-    hfi_mutex_unlock(&peer->mutex);
-    return primaries;
+    return atomic_load(&peer->primaries);
 }
 
 bool hfi_peer_has_moved(struct hfi_peer *peer, unsigned primaries, const char *run_id)
 {
     hfi_mutex_lock(&peer->mutex);
-    bool moved = peer->primaries != primaries && strcmp(peer->server.run_id, run_id) != 0;
+    bool moved = atomic_load(&peer->primaries) != primaries && strcmp(peer->server.run_id, run_id) != 0;
     hfi_mutex_unlock(&peer->mutex);
     return moved;
 }

@@ -34,7 +34,7 @@ struct hfi_peer {
     int verdicts;           /* dials of the first lock lane that came up or failed */
     hf_error why;           /* of the last dial that failed, or what a sentinel refused since; HF_OK before the first */
     struct hfi_server server;
-    unsigned primaries; /* how many handshakes of lanes met another run id than the one before */
+    _Atomic(unsigned) primaries; /* how many handshakes of lanes met another run id than the one before; read by any thread */
 };
 
 /* Of a zeroed peer. endpoint and topology stay the caller's, and have to outlive the peer. */

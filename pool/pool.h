@@ -39,8 +39,9 @@ void hfi_pool_forked(struct hfi_pool *pool);
 struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, uint64_t hash);
 /* The lock lane for a name of which nothing is in flight: the one that suits the calling thread now (crowd.h). */
 struct hfi_lane *hfi_pool_choose_lane(struct hfi_pool *pool);
-/* The value lane for a read of the key with that hash: the one that suits the thread, of those that are connected to the same run of
- * a server as the key's own; that one, if it is not up or its server does not tell. */
+/* The value lane for a read of the key with that hash: the one that suits the thread, of those that are connected to the run of a
+ * server that the key's own lane met last, or to any while that one has met none; the own one if there is none, or the server does
+ * not tell its run. */
 struct hfi_lane *hfi_pool_read_lane(struct hfi_pool *pool, uint64_t hash);
 /* For renewals: the reserved lane. If its oldest command has been unanswered for longer than patience_ns (over a slow
  * network: than two of its round trips), another lane that answers; the silent one is given up and dialled anew. */

@@ -288,11 +288,11 @@ HFI_RARE bool hfi_local_observe(hf_client *client, const struct hfi_name *key, s
     struct item *item = place_locked(cache, shard, key, saw);
     if (item != NULL) {
         bool is_unchanged = atomic_load(changes_of(cache, key)) == changes;
-        /* What nothing tracks may have been read before a shorter life was set, of which nobody was told. */
-        bool is_no_later = saw->near.epoch != 0 || saw->end_ns < item->end_ns;
-        if (saw->end_ns != 0 && (item->near_epoch == 0 || (is_unchanged && saw->near.read_ns != 0 && is_no_later))) {
-            item->end_ns = saw->end_ns;
-            item->asked_ns = saw->asked_ns;
+        if (saw->end_ns != 0 && (item->near_epoch == 0 || (is_unchanged && saw->near.read_ns != 0))) {
+            /* What nothing tracks may have been read before a shorter life was set, of which nobody was told. */
+            bool is_told = item->near_epoch == 0 || saw->near.epoch != 0;
+            item->end_ns = is_told || saw->end_ns < item->end_ns ? saw->end_ns : item->end_ns;
+            item->asked_ns = is_told || saw->asked_ns > item->asked_ns ? saw->asked_ns : item->asked_ns;
         }
         if (saw->load_ms != 0)
             item->load_ms = saw->load_ms < INT32_MAX ? (int32_t)saw->load_ms : INT32_MAX;

@@ -4,12 +4,14 @@
 #include "tests/support/pages.h"
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
+#include "core/protocol/name.h"
 
 #include <hiredis/hiredis.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -121,7 +123,7 @@ static void an_outage_makes_no_more_lanes(void **state)
     HFT_UNTIL_TRUE(connections(f, "of-few-lanes") == 4);
     assert_int_equal(hft_lock_once(client, "n", 20000, NULL), HF_OK);
     assert_int_equal(connections(f, "of-few-lanes"), 4);
-    assert_int_equal(hf_client_close(client, &f->error), HF_OK);
+    assert_true(hft_closes(f->server, client, &f->error));
 }
 
 static void fetch(struct fixture *f, const hf_fetch_options *options)
@@ -208,6 +210,127 @@ static void a_read_beside_a_load_takes_the_lane_of_its_key(void **state)
         assert_int_equal(lane_of_reads(f, crowded, HF_FETCH(.load = hft_load, .arg = &other)), 1 - crowded);
 }
 
+static int lane_of_key(const char *key)
+{
+    return (int)(hfi_name_of(HFI_FETCH, key, strlen(key)).hash % 2);
+}
+
+static int lane_of_tag(const char *text)
+{
+    struct hfi_name tag = {.hash = 0};
+    assert_int_equal(hfi_tag_take(text, &tag, NULL), HF_OK);
+    return (int)(tag.hash % 2);
+}
+
+/* One that has this value lane of two. */
+static const char *name_on(int lane, int (*lane_of)(const char *name), const char *prefix, char name[16])
+{
+    int i = 0;
+    do
+        (void)snprintf(name, 16, "%s%d", prefix, i++);
+    while (lane_of(name) != lane);
+    return name;
+}
+
+static bool was_a_dial_refused(struct fixture *f)
+{
+    redisReply *info = hft_server_ask(f->server, "INFO stats");
+    const char *count = strstr(info->str, "rejected_connections:");
+    bool was = count != NULL && count[strlen("rejected_connections:")] != '0';
+    freeReplyObject(info);
+    return was;
+}
+
+/* Else the loader would run beside a value that the server has. */
+static void a_read_whose_own_lane_cannot_be_dialled_takes_another(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "loaded"};
+    const hf_fetch_options *plain = HF_FETCH(.load = hft_load, .arg = &page);
+    hf_value *value;
+    char keys[2][16];
+    for (int lane = 0; lane < 2; lane++)
+        freeReplyObject(hft_server_ask(f->server, "SET %s there PX 600000", name_on(lane, lane_of_key, "page", keys[lane])));
+    assert_int_equal(hf_fetch(f->a, keys[0], plain, &value, &f->error), HF_OK);
+    hf_value_free(value);
+    freeReplyObject(hft_server_ask(f->server, "CONFIG SET maxclients %d", connections(f, "id=")));
+    for (int i = 0; i < 3; i++) { /* it is dialled; and that has failed */
+        assert_int_equal(hf_fetch(f->a, keys[1], plain, &value, &f->error), HF_OK);
+        assert_int_equal(value->source, HF_CACHED);
+        assert_string_equal(value->data, "there");
+        hf_value_free(value);
+        HFT_UNTIL_TRUE(was_a_dial_refused(f));
+    }
+    assert_int_equal(page.loads, 0);
+}
+
+static void reads_of_one_key_have_lanes_of_their_own(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "loaded"};
+    hf_client *client = hft_client(f->server, HF_CLIENT(.lanes = 2, .client_name = "of-one-key"));
+    const hf_fetch_options *plain = HF_FETCH(.load = hft_load, .arg = &page);
+    hf_value *value;
+    freeReplyObject(hft_server_ask(f->server, "SET page there PX 600000"));
+    assert_int_equal(hf_fetch(client, "page", plain, &value, &f->error), HF_OK);
+    hf_value_free(value);
+    HFT_UNTIL_TRUE(hft_is_connected(client));
+    int before = connections(f, "of-one-key");
+    hft_value_lane_waits(client, lane_of_key("page"), 1);
+    assert_int_equal(hf_fetch(client, "page", plain, &value, &f->error), HF_OK);
+    hf_value_free(value);
+    HFT_UNTIL_TRUE(connections(f, "of-one-key") == before + 1);
+    hft_value_lane_waits(client, lane_of_key("page"), -1);
+    assert_int_equal(hf_client_close(client, &f->error), HF_OK);
+}
+
+/* The former primary, whose connections a failover leaves open, would still answer by it. */
+static void a_read_sees_what_another_lane_forgot_at_a_new_primary(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_server *former = hft_server_start_tcp(NULL), *promoted = hft_server_start_tcp(NULL);
+    struct hft_page page = {.data = "old"};
+    char link[200], to[220], url[220], key[16], tag[16], other[16];
+    size_t forgotten;
+    hf_value *value;
+    (void)snprintf(link, sizeof link, "%s.link", hft_server_socket(former));
+    (void)snprintf(to, sizeof to, "%s.new", link);
+    (void)snprintf(url, sizeof url, "unix://%s", link);
+    assert_int_equal(symlink(hft_server_socket(former), link), 0);
+    assert_int_equal(symlink(hft_server_socket(promoted), to), 0);
+    hf_client *client = hft_client_at(url, HF_CLIENT(.lanes = 2));
+    const hf_fetch_options *plain = HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = 20000);
+    (void)name_on(0, lane_of_key, "page", key);
+    page.tags[0] = name_on(1, lane_of_tag, "tag", tag);
+    assert_int_equal(hf_fetch(client, key, plain, &value, &f->error), HF_OK);
+    hf_value_free(value);
+    (void)name_on(1, lane_of_tag, "other", other);
+    assert_int_equal(hf_fetch_forget_tag(client, other, &forgotten, &f->error), HF_OK); /* its lane is up */
+
+    freeReplyObject(hft_server_ask(promoted, "REPLICAOF 127.0.0.1 %d", hft_server_port(former)));
+    HFT_UNTIL_TRUE(hft_server_ask_integer(promoted, "EXISTS %s", key) == 1);
+    freeReplyObject(hft_server_ask(promoted, "REPLICAOF NO ONE"));
+    assert_int_equal(rename(to, link), 0);
+    assert_int_equal(hf_fetch(client, key, plain, &value, &f->error), HF_OK); /* from here on the lane of the key is never idle */
+    hf_value_free(value);
+    freeReplyObject(hft_server_ask(former, "REPLICAOF 127.0.0.1 1")); /* it hears nothing of what is forgotten */
+    hf_status status;
+    do { /* refused by the former primary, then carried out by the new one */
+        assert_int_equal(hf_fetch(client, key, plain, &value, &f->error), HF_OK);
+        hf_value_free(value);
+        status = hf_fetch_forget_tag(client, tag, &forgotten, &f->error);
+    } while (status != HF_OK);
+    assert_int_equal(forgotten, 1);
+    page.data = "new";
+    assert_int_equal(hf_fetch(client, key, plain, &value, &f->error), HF_OK);
+    assert_string_equal(value->data, "new");
+    hf_value_free(value);
+    assert_true(hft_closes(promoted, client, &f->error));
+    (void)unlink(link);
+    hft_server_stop(former);
+    hft_server_stop(promoted);
+}
+
 #define TEST(name)  cmocka_unit_test_setup_teardown(name, hft_pair_set_up, hft_pair_tear_down)
 #define READS(name) cmocka_unit_test_setup_teardown(name, set_up_two_lanes, hft_pair_tear_down)
 
@@ -232,6 +355,9 @@ int main(void)
         READS(a_read_takes_no_lane_that_has_met_another_server),
         READS(a_tracked_read_takes_the_lane_of_its_key),
         READS(a_read_beside_a_load_takes_the_lane_of_its_key),
+        READS(a_read_whose_own_lane_cannot_be_dialled_takes_another),
+        READS(reads_of_one_key_have_lanes_of_their_own),
+        READS(a_read_sees_what_another_lane_forgot_at_a_new_primary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,6 +126,27 @@ static void a_shorter_life_is_told_too(void **state)
     hf_value_free(value);
 }
 
+/* Here it never ends, so no answer is earlier than what is remembered. */
+static void reads_that_ask_the_server_learn_of_its_end_once_a_second(void **state)
+{
+    enum { READS = 200 };
+    struct fixture *f = *state;
+    ask(f, "SET page there");
+    hft_come_near(f, "page");
+    const hf_fetch_options *plain = HF_FETCH(.load = hft_load, .arg = &f->page);
+    int64_t asked = hft_server_calls(f->server, "pttl"), began_ms;
+    do { /* the last answer is a second old then */
+        began_ms = hft_boottime_ms();
+        hf_value_free(hft_near_fetch(f, "page", plain));
+    } while (hft_server_calls(f->server, "pttl") == asked);
+    asked = hft_server_calls(f->server, "pttl");
+    for (int i = 0; i < READS; i++)
+        hf_value_free(hft_near_fetch(f, "page", plain));
+    int64_t seconds = (hft_boottime_ms() - began_ms) / 1000;
+    assert_in_range(hft_server_calls(f->server, "pttl") - asked, 0, seconds + 1);
+    assert_true(seconds + 1 < READS);
+}
+
 static void its_own_forget_and_load_leave_nothing_older(void **state)
 {
     struct fixture *f = *state;
@@ -390,6 +411,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_hit_from_memory_costs_no_command, set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_way_to_change_it_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_shorter_life_is_told_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(reads_that_ask_the_server_learn_of_its_end_once_a_second, set_up, tear_down),
         cmocka_unit_test_setup_teardown(its_own_forget_and_load_leave_nothing_older, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_eviction_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_server_that_remembers_few_keys_tells_of_the_others, set_up, tear_down),
