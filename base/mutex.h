@@ -27,7 +27,6 @@ struct hfi_mutex {
 };
 
 #ifdef HFI_CHECKED
-#define HFI_MUTEX_STATIC(rank) {PTHREAD_MUTEX_INITIALIZER, rank}
 struct hfi_held { /* the mutexes that a thread holds: thread.c */
     const struct hfi_mutex *mutexes[HFI_RANK_LEAF + 1];
 };
@@ -36,7 +35,6 @@ void hfi_mutex_note_taken(const struct hfi_mutex *mutex);
 void hfi_mutex_note_given(const struct hfi_mutex *mutex);
 bool hfi_mutex_is_held(const struct hfi_mutex *mutex);
 #else
-#define HFI_MUTEX_STATIC(rank) {PTHREAD_MUTEX_INITIALIZER}
 #define hfi_mutex_note_taken(mutex) ((void)0)
 #define hfi_mutex_note_given(mutex) ((void)0)
 #endif

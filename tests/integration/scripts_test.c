@@ -126,10 +126,10 @@ static const struct spoilt {
     {"acquire", "", FENCE, "FOREIGN fence", "", false},
     {"acquire", "", DATA, "FOREIGN data", "", false},
     {"acquire", "", ABSENT, "FOREIGN absent", "", false},
-    {"acquire", OURS, QUEUE, "GRANTED", OURS, false},
-    {"acquire", OURS, WAIT, "GRANTED", OURS, false},
+    {"acquire", OURS, QUEUE, "KEPT", OURS, false},
+    {"acquire", OURS, WAIT, "KEPT", OURS, false},
     {"acquire", OURS, FENCE, "FOREIGN fence", OURS, false}, /* its client gives it back */
-    {"acquire", OURS, DATA, "GRANTED", OURS, false},
+    {"acquire", OURS, DATA, "KEPT", OURS, false},
     {"try", "", LOCK, "FOREIGN lock", "another type", false},
     {"try", OTHER, QUEUE, "BUSY", OTHER, false},
     {"try", OTHER, WAIT, "BUSY", OTHER, false},
@@ -234,8 +234,8 @@ static void each_script_writes_first_what_a_full_server_allows(void **state)
 {
     struct fixture *f = *state;
     static const char *const cases[][3] = { /* held by, says */
-        {"acquire", OURS, "GRANTED"}, {"acquire", OTHER, "QUEUED"},  {"acquire", "", "QUEUED"},
-        {"try", OTHER, "BUSY"},       {"re-check", OTHER, "QUEUED"}, {"re-check", WAITER, "GRANTED"},
+        {"acquire", OURS, "KEPT"}, {"acquire", OTHER, "QUEUED"},  {"acquire", "", "QUEUED"},
+        {"try", OTHER, "BUSY"},       {"re-check", OTHER, "QUEUED"}, {"re-check", WAITER, "KEPT"},
         {"recheck", OTHER, "place"},  {"release", OURS, "HANDED"},   {"leave", OTHER, "LEFT"},
         {"more", OURS, "GRANTED"},    {"renew", OURS, "4"},          {"fill", OURS, "FREE"}, /* the value is refused */
         {"downgrade", OURS, "SHARED"}, {"fill tagged", OURS, "FREE"}, {"fill same", OURS, "MISSING"}, {"forget_tag", "", "DONE"},
