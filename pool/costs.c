@@ -19,7 +19,9 @@
 #define FEW            8 /* followers */
 #define SLEEP_LOOKS    8
 #define OWN_SLEEPS     2 /* what a thread does once it is awake, and the server for it, takes as long again */
+#define YIELD_OWN      2 /* till a thread that yields has the CPU again some have had it twice */
 #define SLICE_SLEEPS   4
+#define NEAREST_STEPS  1024
 
 static int64_t get(const _Atomic(int64_t) *cost_ns)
 {
@@ -72,6 +74,13 @@ void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns)
     note(&costs->wake_up_ns, took_ns, DOWN_STEPS);
 }
 
+int64_t hfi_costs_nearest_ns(int64_t nearest_ns, int64_t sample_ns)
+{
+    if (nearest_ns == 0 || sample_ns < nearest_ns)
+        return most(sample_ns, 1);
+    return nearest_ns + least(sample_ns - nearest_ns, nearest_ns) / NEAREST_STEPS;
+}
+
 bool hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns)
 {
     return nearest_ns != 0 && nearest_ns < least(NEAR_SENDS * get(&costs->send_ns), HFI_NEAR_MOST_NS);
@@ -84,14 +93,15 @@ bool hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in
 
 int64_t hfi_costs_own_ns(const struct hfi_costs *costs, int followers)
 {
-    return least(get(&costs->sleep_ns) * followers * OWN_SLEEPS, HFI_OWN_MOST_NS);
+    int64_t sleep_ns = get(&costs->sleep_ns);
+    return sleep_ns == 0 && followers > FEW ? HFI_OWN_MOST_NS : least(sleep_ns * followers * OWN_SLEEPS, HFI_OWN_MOST_NS);
 }
 
 bool hfi_costs_looks(const struct hfi_costs *costs, const struct hfi_trip *trip)
 {
     int64_t worth_ns = most(LOOK_WAKE_UPS * get(&costs->wake_up_ns), LOOK_YIELDS * get(&costs->yield_ns));
     worth_ns = least(worth_ns, HFI_LOOK_MOST_NS);
-    return trip->rtt_ns != 0 && trip->nearest_ns < worth_ns && trip->rtt_ns - trip->own_ns < worth_ns;
+    return trip->nearest_ns != 0 && trip->nearest_ns < worth_ns && trip->rtt_ns - trip->own_ns < worth_ns;
 }
 
 bool hfi_costs_follower_looks(const struct hfi_costs *costs, int followers)
@@ -107,7 +117,7 @@ bool hfi_costs_look_is_over(const struct hfi_trip *trip, int64_t took_ns, int yi
 
 bool hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns, int64_t own_ns)
 {
-    int64_t wake_up_ns = get(&costs->wake_up_ns), late_ns = yield_ns - own_ns;
+    int64_t wake_up_ns = get(&costs->wake_up_ns), late_ns = yield_ns - YIELD_OWN * own_ns;
     return late_ns > HFI_SLICE_NS || (wake_up_ns != 0 && late_ns > YIELD_WAKE_UPS * wake_up_ns);
 }
 

@@ -37,12 +37,15 @@ struct hfi_trip {
     int64_t own_ns;     /* what this program's own threads explain of it, and of a yield (hfi_costs_own_ns) */
 };
 
+/* The distance after a trip that took so long. Grows by no more than a part of itself: while our own threads keep the server from the
+ * CPU no trip is short, and yet it is as near as before. */
+int64_t hfi_costs_nearest_ns(int64_t nearest_ns, int64_t sample_ns);
 bool    hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns); /* a trip is worth the sends that it could save */
 /* A command waits for the reader of the next reply, who sends it with others: beside a near server, where so many commands are
  * under way that a reply is soon there. */
 bool    hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight);
 /* Followers, threads that wait for another one to read, may sleep, be woken, and have the CPU before the one that measures a time.
- * That part of it is neither the server's nor another program's. */
+ * That part of it is neither the server's nor another program's. What a sleep costs is not known before one of many is over. */
 int64_t hfi_costs_own_ns(const struct hfi_costs *costs, int followers);
 /* A thread may look at the socket for a whole round trip, and yield between two looks. That is worth the wake-up: it saves a few of
  * them, or it costs a few yields, since others use the CPU meanwhile. */

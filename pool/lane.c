@@ -3,6 +3,7 @@
  * all. Also the only place that hands out outcomes. */
 #include "base/descriptor.h"
 #include "base/perturb.h"
+#include "base/rare.h"
 #include "pool/dial.h"
 #include "pool/lane_private.h"
 #include "pool/listener.h"
@@ -31,7 +32,7 @@ void hfi_lane_unlock(struct hfi_lane *lane)
     hfi_mutex_unlock(&lane->mutex);
 }
 
-struct hfi_lane *hfi_lane_new(struct hfi_peer *peer, struct hfi_listener *listener, enum hfi_lane_kind kind, int index)
+HFI_RARE struct hfi_lane *hfi_lane_new(struct hfi_peer *peer, struct hfi_listener *listener, enum hfi_lane_kind kind, int index)
 {
     struct hfi_deployment *deployment = peer->deployment;
     struct hfi_lane *lane = calloc(1, sizeof *lane);
@@ -65,7 +66,7 @@ struct hfi_lane *hfi_lane_new(struct hfi_peer *peer, struct hfi_listener *listen
     return lane;
 }
 
-void hfi_lane_free(struct hfi_lane *lane)
+HFI_RARE void hfi_lane_free(struct hfi_lane *lane)
 {
     if (lane == NULL)
         return;
@@ -137,7 +138,7 @@ void hfi_lane_run_completions(struct hfi_lane *lane)
 }
 
 /* The last `left` bytes in flight are still in `out`: a command that lies wholly within them has not left. */
-static void unmark_unsent_locked(struct hfi_lane *lane, size_t left)
+static HFI_RARE void unmark_unsent_locked(struct hfi_lane *lane, size_t left)
 {
     for (struct hfi_list *at = lane->in_flight.prev; at != &lane->in_flight; at = at->prev) {
         struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
@@ -160,7 +161,7 @@ static void mark_sent_locked(struct hfi_lane *lane, int64_t now_ns)
     }
 }
 
-void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why)
+HFI_RARE void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why)
 {
     if (atomic_load(&lane->state) != HFI_LANE_UP)
         return;
@@ -188,7 +189,7 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
 
 /* ---- rule P10: a connection can survive a demotion ---- */
 
-static void role_checked(struct hfi_command *command)
+static HFI_RARE void role_checked(struct hfi_command *command)
 {
     (void)command;
 }
@@ -198,7 +199,7 @@ bool hfi_lane_is_role_check(const struct hfi_command *command)
     return command->done == role_checked;
 }
 
-static void check_role_locked(struct hfi_lane *lane, int64_t now_ns)
+static HFI_RARE void check_role_locked(struct hfi_lane *lane, int64_t now_ns)
 {
     const char *const words[] = {"ROLE"};
     struct hfi_command *check = hfi_command_new(1, words, NULL);
@@ -300,7 +301,7 @@ static void send_out(struct hfi_lane *lane)
         hfi_listener_kick(lane->listener);
 }
 
-static void send_back_locked(struct hfi_lane *lane, bool but_patient)
+static HFI_RARE void send_back_locked(struct hfi_lane *lane, bool but_patient)
 {
     for (struct hfi_list *at = lane->queue.next, *next; at != &lane->queue; at = next) {
         struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);

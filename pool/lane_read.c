@@ -138,10 +138,8 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
 static void note_rtt(struct hfi_lane *lane, int64_t sample_ns, bool fresh)
 {
     int64_t rtt_ns = atomic_load(&lane->rtt_ns), nearest_ns = atomic_load(&lane->nearest_rtt_ns);
-    if (nearest_ns == 0 || sample_ns < nearest_ns)
-        atomic_store(&lane->nearest_rtt_ns, sample_ns > 0 ? sample_ns : 1);
-    else if (fresh)
-        atomic_store(&lane->nearest_rtt_ns, nearest_ns + (sample_ns - nearest_ns) / 1024);
+    if (fresh || nearest_ns == 0 || sample_ns < nearest_ns)
+        atomic_store(&lane->nearest_rtt_ns, hfi_costs_nearest_ns(nearest_ns, sample_ns));
     if (rtt_ns == 0)
         atomic_store(&lane->rtt_ns, sample_ns > 0 ? sample_ns : 1);
     else if (fresh || sample_ns < rtt_ns)

@@ -28,27 +28,38 @@ struct waiter { /* on its thread's stack; in the lane's list under the lane's mu
 
 /* ---- looking, and sleeping ---- */
 
+static int64_t own_ns_of(const struct hfi_deployment *deployment)
+{
+    return hfi_costs_own_ns(&deployment->costs, atomic_load(&deployment->following));
+}
+
 static struct hfi_trip trip_of(const struct hfi_lane *lane)
 {
-    const struct hfi_deployment *deployment = lane->deployment;
     return (struct hfi_trip){.nearest_ns = atomic_load(&lane->nearest_rtt_ns),
                              .rtt_ns = atomic_load(&lane->rtt_ns),
-                             .own_ns = hfi_costs_own_ns(&deployment->costs, atomic_load(&deployment->following))};
+                             .own_ns = own_ns_of(lane->deployment)};
+}
+
+/* own_ns: when it began. Our own threads that had the CPU may follow since, or follow no more. */
+static bool was_long(const struct hfi_deployment *deployment, int64_t yield_ns, int64_t own_ns)
+{
+    int64_t now_own_ns = own_ns_of(deployment);
+    return hfi_costs_is_long(&deployment->costs, yield_ns, now_own_ns > own_ns ? now_own_ns : own_ns);
 }
 
 /* Yields the CPU. The threads that get it may be ours, each about to list or send its next command, or the server
  * itself. Another program would keep it for milliseconds; a thread asleep in poll() would be back sooner, so a long
  * yield pauses yielding. Of the yields of a look the first counts as what one costs: of a look in vain there are hundreds.
  * Returns the time. */
-static int64_t yield(struct hfi_lane *lane, int64_t own_ns, bool is_first)
+static int64_t yield(struct hfi_lane *lane, bool is_first)
 {
     struct hfi_costs *costs = &lane->deployment->costs;
-    int64_t before_ns = hfi_now(lane->deployment->clock);
+    int64_t own_ns = own_ns_of(lane->deployment), before_ns = hfi_now(lane->deployment->clock);
     (void)sched_yield();
     int64_t now_ns = hfi_now(lane->deployment->clock);
     bool kept_cpu = atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed); /* else it was said of an earlier one */
     bool others_gave = atomic_exchange_explicit(&lane->gave_cpu, false, memory_order_relaxed) && kept_cpu;
-    bool is_long = hfi_costs_is_long(costs, now_ns - before_ns, own_ns);
+    bool is_long = was_long(lane->deployment, now_ns - before_ns, own_ns);
     if (is_first && !is_long)
         hfi_costs_note_yield(costs, now_ns - before_ns);
     is_long = is_long || others_gave;
@@ -61,11 +72,11 @@ static int64_t yield(struct hfi_lane *lane, int64_t own_ns, bool is_first)
  * at most, and the looks find replies. Between two looks this thread yields the core: to the server, to threads that read
  * other lanes, and to those that are about to list their next commands. After some misses looking is off for a while; then it
  * is tried again. A server that shares our core with other programs answers only while we sleep: every try misses, and tries
- * become rare. */
-static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
+ * become rare. Nor do many threads that sleep through a pause make it shorter while the server is silent. */
+static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns, bool is_silent)
 {
     struct hfi_trip trip = trip_of(lane);
-    int sleeps = hfi_costs_sleeps(trip.own_ns);
+    int sleeps = is_silent ? 1 : hfi_costs_sleeps(trip.own_ns);
     bool yields = hfi_trial_ask(&lane->yields, sleeps); /* else other programs want the CPU, and our looks keep the server from it */
     if (!hfi_costs_looks(&lane->deployment->costs, &trip) || !yields || !hfi_trial_ask(&lane->looks, sleeps))
         return HFI_EMPTY;
@@ -75,7 +86,7 @@ static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *par
             return HFI_EMPTY;
         if (!hfi_trial_is_on(&lane->yields))
             return HFI_EMPTY; /* that says nothing of looks */
-        now_ns = yield(lane, trip.own_ns, i == 0);
+        now_ns = yield(lane, i == 0);
         hfi_lane_flush_now(lane); /* what they left to us */
         enum hfi_taken taken = hfi_lane_take_in(lane, true);
         if (taken != HFI_EMPTY) {
@@ -95,7 +106,7 @@ static enum hfi_taken yield_and_flush(struct hfi_lane *lane)
 {
     if (atomic_load(&lane->waiting) == 0 || !hfi_lane_is_near(lane) || !hfi_trial_is_on(&lane->yields))
         return HFI_EMPTY;
-    (void)yield(lane, trip_of(lane).own_ns, true);
+    (void)yield(lane, true);
     hfi_lane_flush_now(lane);
     return hfi_lane_take_in(lane, true);
 }
@@ -174,7 +185,7 @@ static bool is_worth_reading(const struct hfi_lane *lane)
  * role on. */
 static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
-    bool fresh = false;
+    bool fresh = false, is_silent = false;
     atomic_store(&lane->looks_again, true);
     int64_t left_ns = hfi_costs_left_ns(atomic_load(&lane->rtt_ns));
     while (!hfi_park_is_woken(park, epoch) && is_worth_reading(lane) &&
@@ -182,10 +193,11 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
         enum hfi_taken taken = hfi_lane_take_in(lane, fresh);
         fresh = true;
         if (taken == HFI_EMPTY)
-            taken = look_for_reply(lane, park, epoch, until_ns);
+            taken = look_for_reply(lane, park, epoch, until_ns, is_silent);
         if (taken == HFI_EMPTY && !hfi_park_is_woken(park, epoch))
             taken = yield_and_flush(lane);
-        if (taken == HFI_EMPTY) {
+        is_silent = taken == HFI_EMPTY;
+        if (is_silent) {
             bool is_timed = left_ns > 0 && atomic_load(&lane->in_flight_count) > 1 && hfi_lane_is_near(lane); /* else nothing is left */
             int64_t look_ns = is_timed ? hfi_now(lane->deployment->clock) + left_ns : until_ns;
             if (!is_timed)
@@ -252,7 +264,7 @@ static bool look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint3
         before_ns = now_ns;
         now_ns = hfi_now(lane->deployment->clock);
         found = hfi_park_is_woken(park, epoch);
-        is_long = hfi_costs_is_long(costs, now_ns - before_ns, trip.own_ns);
+        is_long = was_long(lane->deployment, now_ns - before_ns, trip.own_ns);
     }
     if (timed && yields > 0)
         hfi_costs_note_look(costs, (hfi_cpu_ns() - used_ns) / yields);
@@ -263,6 +275,7 @@ static bool look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint3
     return found;
 }
 
+/* Who has slept for as long as HFI_OWN_MOST_NS waits for a grant: it will be in nobody's way for a while. */
 static bool follow(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     static _Thread_local unsigned waits;
@@ -270,13 +283,13 @@ static bool follow(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch,
     (void)atomic_fetch_add(&lane->deployment->following, 1);
     bool woken = look_for_wake_up(lane, park, epoch, until_ns, timed);
     if (!woken) {
-        int64_t used_ns = timed ? hfi_cpu_ns() : 0;
-        woken = hfi_park_wait(park, epoch, until_ns);
-        if (timed)
+        int64_t grant_ns = hfi_now(lane->deployment->clock) + HFI_OWN_MOST_NS, used_ns = timed ? hfi_cpu_ns() : 0;
+        woken = hfi_park_wait(park, epoch, grant_ns < until_ns ? grant_ns : until_ns);
+        if (timed && woken)
             hfi_costs_note_sleep(&lane->deployment->costs, hfi_cpu_ns() - used_ns);
     }
     (void)atomic_fetch_sub(&lane->deployment->following, 1);
-    return woken;
+    return woken || hfi_park_wait(park, epoch, until_ns);
 }
 
 static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)

@@ -203,7 +203,7 @@ static bool send_missing(struct hfi_fetch *f, struct hfi_filler *filler, struct 
     loading->old_from_ms = 0;
     struct hfi_command *command = fill_command(lock, filler->lease, loading, filler->kept_ms);
     int64_t now = hfi_lock_enter(lock);
-    if (lock->holder == filler->lease && command != NULL) {
+    if (lock->holder == filler->lease && lock->questions == 0 && command != NULL) {
         filler->done = false;
         list_locked(filler, command, now);
         hfi_lock_leave(lock);

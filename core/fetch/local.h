@@ -15,7 +15,7 @@ void hfi_local_free(hf_client *client);
 struct hfi_seen {
     struct hfi_body *body; /* a reference; NULL: nothing seen */
     int64_t end_ns;        /* when the key ends at the server, on our clock; HFI_NEVER: never; 0: not known */
-    int64_t asked_ns;      /* when end_ns was read from the server */
+    int64_t asked_ns;      /* when the server was last asked for the end; end_ns may be an earlier answer, if that was sooner */
     int64_t load_ms;       /* how long a load took; 0: not known */
     bool    stored;        /* the server had the value when it was seen */
     uint64_t forgets;      /* the key's count of forgets at the look-up, before the value was read or loaded */

@@ -93,7 +93,7 @@ static HFI_RARE void refuse(struct hfi_near *near, const char *why)
 }
 
 /* Mutex held. */
-static void publish_locked(struct hfi_near *near)
+static HFI_RARE void publish_locked(struct hfi_near *near)
 {
     HFI_ASSERT_HELD(&near->mutex);
     for (int i = 0; i < near->proof.count; i++) {
@@ -117,7 +117,7 @@ static bool is_good(const struct redisReply *reply, const struct question *quest
 }
 
 /* What the server will not do however often it is asked. */
-static const struct redisReply *refusal_in(const struct redisReply *reply)
+static HFI_RARE const struct redisReply *refusal_in(const struct redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_ERROR && hfi_reply_is_withheld(reply))
         return reply;
@@ -192,7 +192,7 @@ static HFI_RARE void ask_all(struct hfi_near *near, int64_t now)
     }
 }
 
-static void ask_one(struct hfi_near *near, int lane, int64_t now)
+static HFI_RARE void ask_one(struct hfi_near *near, int lane, int64_t now)
 {
     if (!may_track(near))
         return;
@@ -204,7 +204,7 @@ static void ask_one(struct hfi_near *near, int lane, int64_t now)
 
 /* ---- beats ---- */
 
-static bool begin(struct hfi_near *near)
+static HFI_RARE bool begin(struct hfi_near *near)
 {
     int untried = UNTRIED;
     if (atomic_compare_exchange_strong(&near->state, &untried, WANTED) &&
@@ -343,17 +343,17 @@ bool hfi_near_end(hf_client *client, const struct hfi_name *key, const struct hf
     return is_same;
 }
 
-int64_t hfi_near_lag_ms(const hf_client *client)
+HFI_RARE int64_t hfi_near_lag_ms(const hf_client *client)
 {
     return client->near->lag_ms;
 }
 
-bool hfi_near_is_refused(const hf_client *client)
+HFI_RARE bool hfi_near_is_refused(const hf_client *client)
 {
     return atomic_load(&client->near->state) == REFUSED;
 }
 
-const char *hfi_near_text(const hf_client *client)
+HFI_RARE const char *hfi_near_text(const hf_client *client)
 {
     static const char *const texts[] = {"not asked for", "on", "refused"};
     return texts[atomic_load(&client->near->state)];

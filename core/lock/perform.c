@@ -110,7 +110,6 @@ static HFI_RARE void got_fences(struct hfi_command *command)
                                               command->stamp_ns);
     HFI_PERTURB("fences-to-entry");
     int64_t now = hfi_lock_enter(lock);
-    lock->questions--;
     hfi_step_init(&step, now, 0);
     if (hfi_token_is_same(lock->token, question->token)) {
         lock->refused = answered; /* a refusal: without a higher fence nothing is granted */
@@ -134,7 +133,6 @@ static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command
                                                                       lock->last_chance_us};
     if (lock->home->pendings > 0)
         command->awaited = HFI_AWAITED_PROMPTLY;
-    lock->questions++;
     hfi_table_ref(lock);
     HFI_PERTURB("command-to-list");
     hfi_call_list(lock->client, lock->lane, command, done, lock, stamp);
@@ -197,7 +195,9 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
         command = hfi_wire_acquire(&client->identity, &lock->keys, lock->token, &params, &asking);
     }
     hfi_entry_sent(&lock->entry, &params, now);
-    if (!list(lock, command, asked, now))
+    if (list(lock, command, asked, now))
+        lock->questions++; /* the answer waits for the mutex */
+    else
         not_sent(lock, action, HF_NOMEM, now);
 }
 

@@ -264,6 +264,29 @@ static void nothing_is_left_to_a_reader_that_sleeps_till_the_reply(void **state)
         assert_false(is_left_and_sent(1));
 }
 
+/* It may wait for a grant, for seconds: it is in nobody's way till then. */
+static void who_sleeps_for_long_is_no_follower_any_more(void **state)
+{
+    struct hft_call calls[2];
+    struct waiting waiting[2] = {{.call = &calls[0]}, {.call = &calls[1]}};
+    pthread_t threads[2];
+    (void)state;
+    hft_ask(lane, &calls[0], "PING");
+    hft_call_done(&calls[0]);
+    hft_server_freeze(server);
+    for (int i = 0; i < 2; i++) {
+        hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
+        assert_int_equal(pthread_create(&threads[i], NULL, wait_for_reply, &waiting[i]), 0);
+    }
+    HFT_UNTIL(atomic_load(&lane->deployment->following) == 1);
+    HFT_UNTIL(atomic_load(&lane->deployment->following) == 0);
+    hft_server_thaw(server);
+    for (int i = 0; i < 2; i++) {
+        (void)pthread_join(threads[i], NULL);
+        is_answered(&calls[i]);
+    }
+}
+
 static _Thread_local int yields; /* of this thread, between two looks */
 
 int __real_sched_yield(void);
@@ -362,6 +385,7 @@ int main(void)
         cmocka_unit_test(what_is_left_to_a_reader_is_sent_though_the_server_says_nothing),
         cmocka_unit_test(who_sends_knows_that_the_reader_has_left_meanwhile),
         cmocka_unit_test(nothing_is_left_to_a_reader_that_sleeps_till_the_reply),
+        cmocka_unit_test(who_sleeps_for_long_is_no_follower_any_more),
         cmocka_unit_test(a_look_at_a_server_that_says_nothing_ends),
         cmocka_unit_test(a_command_listed_as_the_lane_comes_up_and_flushed_later_is_sent),
     };

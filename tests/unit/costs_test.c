@@ -43,7 +43,8 @@ static void nothing_is_done_by_costs_that_are_not_known(void **state)
     assert_false(hfi_costs_is_long(&costs, HFI_MS, 0));
     assert_true(hfi_costs_is_long(&costs, HFI_MS + 1, 0)); /* whatever a wake-up costs */
     assert_int_equal(hfi_costs_grace_ns(&costs), 0);
-    assert_true(hfi_costs_own_ns(&costs, 1000) == 0);
+    assert_true(hfi_costs_own_ns(&costs, 8) == 0);
+    assert_true(hfi_costs_own_ns(&costs, 9) == 100 * HFI_MS); /* many have begun to sleep, and none of them is awake yet */
     assert_true(hfi_costs_follower_looks(&costs, 8));
     assert_false(hfi_costs_follower_looks(&costs, 9));
     hfi_costs_note_send(&costs, 8 * US);
@@ -237,8 +238,8 @@ static void what_followers_use_is_no_sign_of_other_programs_nor_of_a_busy_server
     int64_t own_ns = hfi_costs_own_ns(&costs, 10);
     assert_true(own_ns == 1800 * US); /* and as much for what each does then */
     assert_true(hfi_costs_own_ns(&costs, 500) == 90 * HFI_MS);
-    assert_false(hfi_costs_is_long(&costs, own_ns + 160 * US, own_ns));
-    assert_true(hfi_costs_is_long(&costs, own_ns + 160 * US + 1, own_ns));
+    assert_false(hfi_costs_is_long(&costs, 2 * own_ns + 160 * US, own_ns)); /* some had the CPU twice */
+    assert_true(hfi_costs_is_long(&costs, 2 * own_ns + 160 * US + 1, own_ns));
 
     struct hfi_trip trip = {.nearest_ns = 30 * US, .rtt_ns = own_ns + 79 * US, .own_ns = own_ns};
     assert_true(hfi_costs_looks(&costs, &trip));
@@ -248,6 +249,26 @@ static void what_followers_use_is_no_sign_of_other_programs_nor_of_a_busy_server
     assert_false(hfi_costs_looks(&costs, &trip));
     trip = (struct hfi_trip){.nearest_ns = 200 * US, .rtt_ns = 300 * US, .own_ns = own_ns}; /* it is far */
     assert_false(hfi_costs_looks(&costs, &trip));
+    trip.nearest_ns = 0; /* it is another one, and may be far */
+    assert_false(hfi_costs_looks(&costs, &trip));
+}
+
+/* While 500 threads wake up on the server's CPU all trips take 50 ms. */
+static void the_distance_hardly_grows_with_the_load(void **state)
+{
+    int64_t nearest_ns = 0;
+    (void)state;
+    nearest_ns = hfi_costs_nearest_ns(nearest_ns, 3 * HFI_MS);
+    assert_true(nearest_ns == 3 * HFI_MS);
+    nearest_ns = hfi_costs_nearest_ns(nearest_ns, 40 * US);
+    assert_true(nearest_ns == 40 * US);
+    for (int i = 0; i < 700; i++)
+        nearest_ns = hfi_costs_nearest_ns(nearest_ns, 50 * HFI_MS);
+    assert_true(nearest_ns < 80 * US);
+    for (int i = 0; i < 10000; i++) /* it has moved */
+        nearest_ns = hfi_costs_nearest_ns(nearest_ns, 50 * HFI_MS);
+    assert_true(nearest_ns > 49 * HFI_MS);
+    assert_true(hfi_costs_nearest_ns(0, 0) == 1);
 }
 
 static void a_pause_is_shorter_where_many_sleep_through_it(void **state)
@@ -286,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_yield_is_long_by_what_a_wake_up_costs),
         cmocka_unit_test(one_of_many_followers_looks_where_a_sleep_costs_more_than_some_looks),
         cmocka_unit_test(what_followers_use_is_no_sign_of_other_programs_nor_of_a_busy_server),
+        cmocka_unit_test(the_distance_hardly_grows_with_the_load),
         cmocka_unit_test(a_pause_is_shorter_where_many_sleep_through_it),
         cmocka_unit_test(times_follow_the_trips),
     };
