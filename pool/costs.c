@@ -74,11 +74,11 @@ void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns)
     note(&costs->wake_up_ns, took_ns, DOWN_STEPS);
 }
 
-int64_t hfi_costs_nearest_ns(int64_t nearest_ns, int64_t sample_ns)
+int64_t hfi_costs_nearest_ns(int64_t nearest_ns, int64_t sample_ns, int64_t own_ns)
 {
     if (nearest_ns == 0 || sample_ns < nearest_ns)
         return most(sample_ns, 1);
-    return nearest_ns + least(sample_ns - nearest_ns, nearest_ns) / NEAREST_STEPS;
+    return nearest_ns + (most(sample_ns - own_ns - nearest_ns, 0) + NEAREST_STEPS - 1) / NEAREST_STEPS;
 }
 
 bool hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns)

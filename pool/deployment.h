@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "pool/costs.h"
 #include "pool/crowd.h"
+#include "pool/followers.h"
 #include "pool/owner.h"
 
 #include <stdatomic.h>
@@ -32,7 +33,7 @@ struct hfi_deployment {
     _Atomic(int64_t) short_ns;         /* when a confirmation by replicas last was none; 0: never */
     _Atomic(bool) closed_short;        /* since hurry or close began, a command has ended without an answer */
     struct hfi_costs costs;
-    _Atomic(int) following;              /* threads that wait while another one reads for them */
+    struct hfi_followers followers;      /* threads that wait while another one reads for them */
     struct hfi_crowd crowds[HFI_CROWDS]; /* these three last, away from what every call reads: each wait writes them */
 };
 

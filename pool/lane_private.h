@@ -81,6 +81,7 @@ struct hfi_lane {
     struct redisReader *parser; /* owned by the read role, down to yields */
     size_t unparsed;            /* bytes since the last complete reply, on a lane that is not sifted */
     struct hfi_frame frame;     /* of the incoming reply, on a sifted lane */
+    bool is_silent;             /* no reply since the reader's last sleep */
     bool skips;                 /* the incoming reply is too much, and none of it is kept */
     char *in;
     size_t in_capacity;
@@ -125,7 +126,7 @@ struct hfi_lane {
     int prompt;          /* and those of them that are HFI_AWAITED_PROMPTLY */
     uint64_t staged, sends, acks_short;
     _Atomic(uint64_t) times_up;
-    unsigned primaries; /* of the peer, when the lane last met its server or asked for its role */
+    unsigned primaries; /* of the peer, when the lane last met its server or asked for its role; another: it asks first */
     _Atomic(uint64_t) run; /* of the server that it is connected to; 0: it does not tell */
     hf_error why; /* why the connection was given up */
 };
@@ -203,6 +204,7 @@ enum hfi_taken hfi_lane_take_in(struct hfi_lane *lane, bool fresh);
 
 /* lane_wait.c */
 bool hfi_lane_is_read_next(const struct hfi_lane *lane); /* by this thread, once it is through with a message */
+int64_t hfi_lane_own_ns(const struct hfi_lane *lane, int64_t now_ns); /* see costs.h */
 /* The listener reads what has come, unless another thread has the read role. */
 void hfi_lane_read_some(struct hfi_lane *lane);
 

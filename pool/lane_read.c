@@ -135,11 +135,11 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
 
 /* Smooths the round-trip time as TCP does. A sample that is not fresh is only an upper bound: the reply may have lain
  * in the socket for a while. */
-static void note_rtt(struct hfi_lane *lane, int64_t sample_ns, bool fresh)
+static void note_rtt(struct hfi_lane *lane, int64_t sample_ns, int64_t now_ns, bool fresh)
 {
     int64_t rtt_ns = atomic_load(&lane->rtt_ns), nearest_ns = atomic_load(&lane->nearest_rtt_ns);
     if (fresh || nearest_ns == 0 || sample_ns < nearest_ns)
-        atomic_store(&lane->nearest_rtt_ns, hfi_costs_nearest_ns(nearest_ns, sample_ns));
+        atomic_store(&lane->nearest_rtt_ns, hfi_costs_nearest_ns(nearest_ns, sample_ns, hfi_lane_own_ns(lane, now_ns)));
     if (rtt_ns == 0)
         atomic_store(&lane->rtt_ns, sample_ns > 0 ? sample_ns : 1);
     else if (fresh || sample_ns < rtt_ns)
@@ -183,7 +183,7 @@ bool hfi_lane_match_all(struct hfi_lane *lane, bool fresh)
         up = atomic_load(&lane->state) == HFI_LANE_UP;
         hfi_lane_unlock(lane);
         if (sent_ns != 0)
-            note_rtt(lane, now_ns - sent_ns, fresh);
+            note_rtt(lane, now_ns - sent_ns, now_ns, fresh);
         if (!up)
             return false;
     } while (count == BATCH);

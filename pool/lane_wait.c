@@ -28,23 +28,23 @@ struct waiter { /* on its thread's stack; in the lane's list under the lane's mu
 
 /* ---- looking, and sleeping ---- */
 
-static int64_t own_ns_of(const struct hfi_deployment *deployment)
+int64_t hfi_lane_own_ns(const struct hfi_lane *lane, int64_t now_ns)
 {
-    return hfi_costs_own_ns(&deployment->costs, atomic_load(&deployment->following));
+    return hfi_costs_own_ns(&lane->deployment->costs, hfi_followers_count(&lane->deployment->followers, now_ns));
 }
 
-static struct hfi_trip trip_of(const struct hfi_lane *lane)
+static struct hfi_trip trip_of(const struct hfi_lane *lane, int64_t now_ns)
 {
     return (struct hfi_trip){.nearest_ns = atomic_load(&lane->nearest_rtt_ns),
                              .rtt_ns = atomic_load(&lane->rtt_ns),
-                             .own_ns = own_ns_of(lane->deployment)};
+                             .own_ns = hfi_lane_own_ns(lane, now_ns)};
 }
 
 /* own_ns: when it began. Our own threads that had the CPU may follow since, or follow no more. */
-static bool was_long(const struct hfi_deployment *deployment, int64_t yield_ns, int64_t own_ns)
+static bool was_long(const struct hfi_lane *lane, int64_t before_ns, int64_t now_ns, int64_t own_ns)
 {
-    int64_t now_own_ns = own_ns_of(deployment);
-    return hfi_costs_is_long(&deployment->costs, yield_ns, now_own_ns > own_ns ? now_own_ns : own_ns);
+    int64_t now_own_ns = hfi_lane_own_ns(lane, now_ns);
+    return hfi_costs_is_long(&lane->deployment->costs, now_ns - before_ns, now_own_ns > own_ns ? now_own_ns : own_ns);
 }
 
 /* Yields the CPU. The threads that get it may be ours, each about to list or send its next command, or the server
@@ -54,12 +54,12 @@ static bool was_long(const struct hfi_deployment *deployment, int64_t yield_ns, 
 static int64_t yield(struct hfi_lane *lane, bool is_first)
 {
     struct hfi_costs *costs = &lane->deployment->costs;
-    int64_t own_ns = own_ns_of(lane->deployment), before_ns = hfi_now(lane->deployment->clock);
+    int64_t before_ns = hfi_now(lane->deployment->clock), own_ns = hfi_lane_own_ns(lane, before_ns);
     (void)sched_yield();
     int64_t now_ns = hfi_now(lane->deployment->clock);
     bool kept_cpu = atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed); /* else it was said of an earlier one */
     bool others_gave = atomic_exchange_explicit(&lane->gave_cpu, false, memory_order_relaxed) && kept_cpu;
-    bool is_long = was_long(lane->deployment, now_ns - before_ns, own_ns);
+    bool is_long = was_long(lane, before_ns, now_ns, own_ns);
     if (is_first && !is_long)
         hfi_costs_note_yield(costs, now_ns - before_ns);
     is_long = is_long || others_gave;
@@ -73,14 +73,14 @@ static int64_t yield(struct hfi_lane *lane, bool is_first)
  * other lanes, and to those that are about to list their next commands. After some misses looking is off for a while; then it
  * is tried again. A server that shares our core with other programs answers only while we sleep: every try misses, and tries
  * become rare. Nor do many threads that sleep through a pause make it shorter while the server is silent. */
-static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns, bool is_silent)
+static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
-    struct hfi_trip trip = trip_of(lane);
-    int sleeps = is_silent ? 1 : hfi_costs_sleeps(trip.own_ns);
+    int64_t began_ns = hfi_now(lane->deployment->clock), now_ns = began_ns;
+    struct hfi_trip trip = trip_of(lane, began_ns);
+    int sleeps = lane->is_silent ? 1 : hfi_costs_sleeps(trip.own_ns);
     bool yields = hfi_trial_ask(&lane->yields, sleeps); /* else other programs want the CPU, and our looks keep the server from it */
     if (!hfi_costs_looks(&lane->deployment->costs, &trip) || !yields || !hfi_trial_ask(&lane->looks, sleeps))
         return HFI_EMPTY;
-    int64_t began_ns = hfi_now(lane->deployment->clock), now_ns = began_ns;
     for (int i = 0; now_ns < until_ns && !hfi_costs_look_is_over(&trip, now_ns - began_ns, i); i++) {
         if (hfi_park_is_woken(park, epoch))
             return HFI_EMPTY;
@@ -185,7 +185,7 @@ static bool is_worth_reading(const struct hfi_lane *lane)
  * role on. */
 static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
-    bool fresh = false, is_silent = false;
+    bool fresh = false;
     atomic_store(&lane->looks_again, true);
     int64_t left_ns = hfi_costs_left_ns(atomic_load(&lane->rtt_ns));
     while (!hfi_park_is_woken(park, epoch) && is_worth_reading(lane) &&
@@ -193,11 +193,11 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
         enum hfi_taken taken = hfi_lane_take_in(lane, fresh);
         fresh = true;
         if (taken == HFI_EMPTY)
-            taken = look_for_reply(lane, park, epoch, until_ns, is_silent);
+            taken = look_for_reply(lane, park, epoch, until_ns);
         if (taken == HFI_EMPTY && !hfi_park_is_woken(park, epoch))
             taken = yield_and_flush(lane);
-        is_silent = taken == HFI_EMPTY;
-        if (is_silent) {
+        lane->is_silent = taken == HFI_EMPTY;
+        if (taken == HFI_EMPTY) {
             bool is_timed = left_ns > 0 && atomic_load(&lane->in_flight_count) > 1 && hfi_lane_is_near(lane); /* else nothing is left */
             int64_t look_ns = is_timed ? hfi_now(lane->deployment->clock) + left_ns : until_ns;
             if (!is_timed)
@@ -243,19 +243,20 @@ static bool take_role_locked(struct hfi_lane *lane)
 
 /* A follower, whose reply another thread reads, looks for its wake-up as that one looks at the socket: who does not sleep need not be
  * woken. Where many do, and a wake-up is cheap, the yields of all would take longer; and while other programs want the CPU, each
- * would give it away. */
-static bool look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns, bool timed)
+ * would give it away. began_ns: now. */
+static bool look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t began_ns, int64_t until_ns, bool timed)
 {
     static _Thread_local struct hfi_trial trial;
     struct hfi_costs *costs = &lane->deployment->costs;
-    struct hfi_trip trip = trip_of(lane);
+    struct hfi_trip trip = trip_of(lane, began_ns);
+    int followers = hfi_followers_count(&lane->deployment->followers, began_ns);
     bool keeps_cpu = atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed) &&
                      !atomic_load_explicit(&lane->gave_cpu, memory_order_relaxed);
-    if (!keeps_cpu || !hfi_costs_follower_looks(costs, atomic_load(&lane->deployment->following)) ||
+    if (!keeps_cpu || !hfi_costs_follower_looks(costs, followers) ||
         !hfi_costs_looks(costs, &trip) || !hfi_trial_ask(&trial, hfi_costs_sleeps(trip.own_ns)))
         return false;
     int64_t used_ns = timed ? hfi_cpu_ns() : 0;
-    int64_t began_ns = hfi_now(lane->deployment->clock), now_ns = began_ns, before_ns = began_ns;
+    int64_t now_ns = began_ns, before_ns = began_ns;
     bool is_long = false, found = hfi_park_is_woken(park, epoch);
     int yields = 0;
     while (!found && !is_long && now_ns < until_ns && !hfi_costs_look_is_over(&trip, now_ns - began_ns, yields)) {
@@ -264,7 +265,7 @@ static bool look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint3
         before_ns = now_ns;
         now_ns = hfi_now(lane->deployment->clock);
         found = hfi_park_is_woken(park, epoch);
-        is_long = was_long(lane->deployment, now_ns - before_ns, trip.own_ns);
+        is_long = was_long(lane, before_ns, now_ns, trip.own_ns);
     }
     if (timed && yields > 0)
         hfi_costs_note_look(costs, (hfi_cpu_ns() - used_ns) / yields);
@@ -275,21 +276,22 @@ static bool look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint3
     return found;
 }
 
-/* Who has slept for as long as HFI_OWN_MOST_NS waits for a grant: it will be in nobody's way for a while. */
 static bool follow(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     static _Thread_local unsigned waits;
+    struct hfi_deployment *deployment = lane->deployment;
     bool timed = waits++ % TIMED == 0;
-    (void)atomic_fetch_add(&lane->deployment->following, 1);
-    bool woken = look_for_wake_up(lane, park, epoch, until_ns, timed);
+    int64_t now_ns = hfi_now(deployment->clock);
+    uint32_t joined = hfi_followers_join(&deployment->followers, now_ns);
+    bool woken = look_for_wake_up(lane, park, epoch, now_ns, until_ns, timed);
     if (!woken) {
-        int64_t grant_ns = hfi_now(lane->deployment->clock) + HFI_OWN_MOST_NS, used_ns = timed ? hfi_cpu_ns() : 0;
-        woken = hfi_park_wait(park, epoch, grant_ns < until_ns ? grant_ns : until_ns);
-        if (timed && woken)
-            hfi_costs_note_sleep(&lane->deployment->costs, hfi_cpu_ns() - used_ns);
+        int64_t used_ns = timed ? hfi_cpu_ns() : 0;
+        woken = hfi_park_wait(park, epoch, until_ns);
+        if (timed)
+            hfi_costs_note_sleep(&deployment->costs, hfi_cpu_ns() - used_ns);
     }
-    (void)atomic_fetch_sub(&lane->deployment->following, 1);
-    return woken || hfi_park_wait(park, epoch, until_ns);
+    hfi_followers_leave(&deployment->followers, joined);
+    return woken;
 }
 
 static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)

@@ -362,7 +362,7 @@ static void watchers(struct hft_run *run)
 
 #define SIDE_KEYS "hf:queue:{mine}:hf:{mine} hf:wait:{mine}:hf:{mine} hf:fence"
 
-/* Runs a script; true: it moved the fence counter. In one transaction, since a handshake under way may move it too. */
+/* Runs a script; true: it moved the fence counter, or failed. In one transaction: a handshake under way may move the counter, too. */
 static bool takes_fences(struct hft_server *server, const char *format, const char *script)
 {
     hft_server_say(server, "MULTI");
@@ -370,7 +370,8 @@ static bool takes_fences(struct hft_server *server, const char *format, const ch
     freeReplyObject(hft_server_ask(server, format, script));
     freeReplyObject(hft_server_ask(server, "INCRBY hf:fence 0"));
     redisReply *replies = hft_server_ask(server, "EXEC");
-    bool moved = replies->elements != 3 || replies->element[0]->integer != replies->element[2]->integer;
+    bool moved = replies->elements != 3 || replies->element[1]->type == REDIS_REPLY_ERROR ||
+                 replies->element[0]->integer != replies->element[2]->integer;
     freeReplyObject(replies);
     return moved;
 }

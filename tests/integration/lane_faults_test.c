@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -338,6 +339,38 @@ static void after_idling_a_second_a_lock_lane_asks_whether_the_server_is_still_a
     hft_pool_close(&aging);
 }
 
+/* Which of two servers is the former one only ROLE tells: its handshake may have been under way for long. */
+static void a_lane_that_meets_another_server_asks_for_its_role_again(void **state)
+{
+    struct hft_server *another = hft_server_start(NULL);
+    struct hft_pool moving;
+    struct hft_call call;
+    char link[200], to[220];
+    (void)state;
+    (void)snprintf(link, sizeof link, "%s.link", hft_server_socket(server));
+    (void)snprintf(to, sizeof to, "%s.new", link);
+    assert_int_equal(symlink(hft_server_socket(server), link), 0);
+    assert_int_equal(symlink(hft_server_socket(another), to), 0);
+    hft_pool_init(&moving, server);
+    moving.settings.endpoint.path = link;
+    assert_int_equal(hft_pool_open(&moving, NULL, NULL), HF_OK);
+    struct hfi_lane *own = hfi_pool_lane(moving.pool, HFI_LOCK_LANE, 0);
+    hft_ask(own, &call, "CLIENT ID");
+    int64_t id = call.reply->integer;
+    hft_call_done(&call);
+    assert_int_equal(rename(to, link), 0);
+    freeReplyObject(hft_server_ask(server, "CLIENT KILL ID %lld", (long long)id));
+    HFT_UNTIL(atomic_load(&own->times_up) == 2 && hfi_lane_is_up(own));
+    int64_t roles = hft_server_calls(another, "role");
+    for (int i = 0; i < 2; i++) { /* once */
+        assert_answers(own);
+        assert_int_equal(hft_server_calls(another, "role"), roles + 1);
+    }
+    hft_pool_close(&moving);
+    (void)unlink(link);
+    hft_server_stop(another);
+}
+
 static void the_question_for_the_role_has_a_time_of_its_own(void **state)
 {
     struct hft_pool aging;
@@ -432,6 +465,7 @@ int main(void)
         cmocka_unit_test(a_slow_socket_takes_a_long_command_in_pieces),
         cmocka_unit_test(a_read_only_reply_is_delivered_and_ends_the_connection),
         cmocka_unit_test(after_idling_a_second_a_lock_lane_asks_whether_the_server_is_still_a_primary),
+        cmocka_unit_test(a_lane_that_meets_another_server_asks_for_its_role_again),
         cmocka_unit_test(the_question_for_the_role_has_a_time_of_its_own),
         cmocka_unit_test(renewals_leave_a_silent_reserved_lane_for_one_that_answers),
         cmocka_unit_test(a_refused_greeting_is_why_the_lane_is_down),

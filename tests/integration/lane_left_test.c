@@ -278,8 +278,10 @@ static void who_sleeps_for_long_is_no_follower_any_more(void **state)
         hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
         assert_int_equal(pthread_create(&threads[i], NULL, wait_for_reply, &waiting[i]), 0);
     }
-    HFT_UNTIL(atomic_load(&lane->deployment->following) == 1);
-    HFT_UNTIL(atomic_load(&lane->deployment->following) == 0);
+    HFT_UNTIL(atomic_load(&lane->waiting) == 1); /* and the other one reads */
+    for (int i = 0; i < 2; i++)
+        HFT_UNTIL(hft_is_asleep(atomic_load(&waiting[i].tid)));
+    HFT_UNTIL(hfi_followers_count(&lane->deployment->followers, hft_now()) == 0);
     hft_server_thaw(server);
     for (int i = 0; i < 2; i++) {
         (void)pthread_join(threads[i], NULL);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "pool/followers.h"
+#include "pool/times.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define PERIOD HFI_OWN_MOST_NS
+#define BEGAN  (1000 * PERIOD)
+
+static void who_waits_is_counted_till_it_leaves(void **state)
+{
+    struct hfi_followers all = {0};
+    (void)state;
+    assert_int_equal(hfi_followers_count(&all, BEGAN), 0);
+    uint32_t first = hfi_followers_join(&all, BEGAN), second = hfi_followers_join(&all, BEGAN + PERIOD - 1);
+    assert_int_equal(hfi_followers_count(&all, BEGAN), 2);
+    hfi_followers_leave(&all, first);
+    assert_int_equal(hfi_followers_count(&all, BEGAN + PERIOD), 1);
+    hfi_followers_leave(&all, second);
+    assert_int_equal(hfi_followers_count(&all, BEGAN + PERIOD), 0);
+}
+
+static void who_waits_for_long_is_counted_no_more(void **state)
+{
+    struct hfi_followers all = {0};
+    uint32_t waits[3];
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        waits[i] = hfi_followers_join(&all, BEGAN + i * PERIOD);
+    assert_int_equal(hfi_followers_count(&all, BEGAN + 2 * PERIOD), 2); /* the first is not lately any more, */
+    hfi_followers_leave(&all, waits[0]);                                /* and leaves without a trace */
+    assert_int_equal(hfi_followers_count(&all, BEGAN + 2 * PERIOD), 2);
+    assert_int_equal(hfi_followers_count(&all, BEGAN + 3 * PERIOD), 1);
+    assert_int_equal(hfi_followers_count(&all, BEGAN + 4 * PERIOD), 0);
+    hfi_followers_leave(&all, waits[1]);
+    hfi_followers_leave(&all, waits[2]);
+    assert_int_equal(hfi_followers_count(&all, BEGAN + 2 * PERIOD), 0);
+}
+
+/* Its thread lost the CPU between the look at the clock and the count. */
+static void who_joins_late_makes_no_count_negative(void **state)
+{
+    struct hfi_followers all = {0};
+    (void)state;
+    uint32_t on_time = hfi_followers_join(&all, BEGAN + 2 * PERIOD), late = hfi_followers_join(&all, BEGAN);
+    uint32_t again = hfi_followers_join(&all, BEGAN + 2 * PERIOD);
+    hfi_followers_leave(&all, on_time);
+    hfi_followers_leave(&all, late);
+    hfi_followers_leave(&all, again);
+    assert_int_equal(hfi_followers_count(&all, BEGAN + 2 * PERIOD), 0);
+    (void)hfi_followers_join(&all, BEGAN + 2 * PERIOD);
+    assert_int_equal(hfi_followers_count(&all, BEGAN + 2 * PERIOD), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_waits_is_counted_till_it_leaves),
+        cmocka_unit_test(who_waits_for_long_is_counted_no_more),
+        cmocka_unit_test(who_joins_late_makes_no_count_negative),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
