@@ -166,9 +166,10 @@ static void check_all_end(struct hft_run *run, hf_client *client, struct hft_pro
         stalled.to_client[class].stall = round % 2 == 1;
     }
     hft_proxy_network(proxy, &stalled);
-    hft_sleep_ms(1500);
+    int64_t silent = hft_true_ns();
     for (int i = 0; i < KEPT; i++) {
-        HFT_CHECK(run, !hf_lease_is_valid(leases[i]), "a lease of 700 ms is valid after 1,500 ms of silence");
+        HFT_UNTIL_TRUE(!hf_lease_is_valid(leases[i]));
+        HFT_CHECK(run, hft_true_ns() < silent + 1500 * HFT_NS_PER_MS, "a lease of 700 ms is valid after 1,500 ms of silence");
         HFT_CHECK(run, hf_lease_release(leases[i], NULL) == HF_LOST, "its release is not LOST");
     }
     hft_proxy_network(proxy, NULL);
@@ -373,10 +374,10 @@ static void renewals_first(struct hft_run *run)
     take_all(run, client, "kept", LEASE_MS, leases, LEASES);
     hft_proxy_network(proxy, &narrow);
     for (int round = 0; round < run->times; round++) {
-        hft_sleep_ms(2 * LEASE_MS); /* by then renewals have told how slow the road is */
+        hft_await_renewals(client, 3 * LEASES, leases, LEASES); /* by then they have told how slow the road is */
         (void)hft_proxy_dials(proxy, dials, MOST);
         hft_proxy_cut(proxy, false);
-        hft_sleep_ms(2 * LEASE_MS); /* each lease has to be renewed while the other lanes come back */
+        hft_await_renewals(client, 3 * LEASES, leases, LEASES); /* while the other lanes come back */
         int count = hft_proxy_dials(proxy, dials, MOST), crowd = densest(dials, count, 0, 20 * HFT_NS_PER_MS);
         /* A handshake takes longer than that, and only a few may be under way. */
         HFT_CHECK(run, crowd <= LANES / 2, "round %d: %d of %d dials within 20 ms", round, crowd, count);
@@ -408,7 +409,7 @@ static void far_return(struct hft_run *run)
     take_all(run, client, "kept", 3000, &kept, 1);
     hft_proxy_network(proxy, &far);
     for (int round = 0; round < run->times; round++) {
-        hft_sleep_ms(3000); /* by then renewals have told how long the road is */
+        hft_await_renewals(client, 3, &kept, 1); /* by then they have told how long the road is */
         (void)hft_proxy_dials(proxy, dials, MOST);
         int64_t cut = hft_true_ns();
         hft_proxy_cut(proxy, false);
@@ -452,10 +453,12 @@ static void narrow_line(struct hft_run *run)
         }
     }
     for (int round = 0; round < run->times; round++) {
-        hft_sleep_ms(LEASE_MS);
+        for (int c = 0; c < CLIENTS; c++)
+            hft_await_renewals(clients[c], 3 * LEASES, leases[c], LEASES);
         for (int c = 0; c < CLIENTS; c++)
             hft_proxy_cut(proxies[c], false);
-        hft_sleep_ms(LEASE_MS);
+        for (int c = 0; c < CLIENTS; c++)
+            hft_await_renewals(clients[c], 3 * LEASES, leases[c], LEASES);
     }
     atomic_store(&over, true);
     for (int c = 0; c < CLIENTS; c++) {

@@ -130,6 +130,7 @@ static void loads(struct scene *scene)
         freeReplyObject(hft_server_ask(scene->server, "SET filler:%d x EX 60", i));
     hft_server_say(scene->server, "CONFIG SET key-load-delay %d", REFUSED_MS * 1000 / 500);
     (void)pthread_create(&scene->thread, NULL, reload, scene);
+    HFT_UNTIL_TRUE(hft_server_refuses(scene->server, "LOADING"));
 }
 
 static void loaded(struct scene *scene)
@@ -147,6 +148,7 @@ static void *run_script(void *arg)
 static void runs_a_script(struct scene *scene)
 {
     (void)pthread_create(&scene->thread, NULL, run_script, scene);
+    HFT_UNTIL_TRUE(hft_server_refuses(scene->server, "BUSY"));
 }
 
 static void script_killed(struct scene *scene)
@@ -485,7 +487,6 @@ static void play(struct hft_run *run, const struct refusal *refusal)
         hft_proxy_judge(scene->proxy, refuse, (void *)(uintptr_t)refusal->reply);
     else
         refusal->begin(scene);
-    hft_sleep_ms(50); /* a script is busy, a file is being loaded */
     hft_take(&cast.waiter, cast.clients[WAITER], "queue", HF_LOCK(.wait_ms = WAIT_MS));
     hft_take(&cast.newcomer, cast.clients[NEWCOMER], "free", HF_LOCK(.wait_ms = WAIT_MS));
     hft_take(&cast.sharer, cast.clients[SHARER], "free to share", HF_LOCK(.shared = true, .wait_ms = WAIT_MS));

@@ -33,6 +33,13 @@ static void check_kept(struct hft_run *run, hf_lease **leases, const char *when)
         HFT_CHECK(run, hf_lease_is_valid(leases[i]), "held:%d was lost %s", i, when);
 }
 
+static uint64_t failed_renewals(const hf_client *client)
+{
+    hf_stats stats;
+    hf_client_stats(client, &stats);
+    return stats.renewals_failed;
+}
+
 static void release(struct hft_run *run, hf_lease **leases, hf_status expected)
 {
     for (int i = 0; i < HELD; i++) {
@@ -78,7 +85,7 @@ static void out_of_memory(struct hft_run *run)
         hft_take(&heir, other, "held:0", HF_LOCK(.wait_ms = 5000));
         HFT_UNTIL_TRUE(hft_queued(server, "held:0") == 1);
         hft_server_say(server, "CONFIG SET maxmemory 1");
-        hft_sleep_ms(900); /* each was renewed meanwhile, or is gone */
+        hft_await_renewals(client, 2 * HELD, leases, HELD); /* each; the first may have been under way */
         check_kept(run, leases, "without memory");
         check_refused(run, client, "maxmemory");
         release(run, leases, HF_OK);
@@ -149,11 +156,11 @@ static void refused_writes(struct hft_run *run)
         check_well(run, client);
         /* short refusals are ridden out */
         take(run, client, leases, 3000);
-        hft_sleep_ms(600); /* what was handed off is confirmed */
+        uint64_t failed = failed_renewals(client);
         hft_server_say(server, "CONFIG SET min-replicas-to-write 1");
-        hft_sleep_ms(1500);
+        HFT_UNTIL_TRUE(failed_renewals(client) >= failed + HELD || !hft_are_valid(leases, HELD));
         hft_server_say(server, "CONFIG SET min-replicas-to-write 0");
-        hft_sleep_ms(1000);
+        hft_await_renewals(client, HELD, leases, HELD); /* each */
         check_kept(run, leases, "by a short refusal");
         release(run, leases, HF_OK);
     }
@@ -204,7 +211,7 @@ static void read_only(struct hft_run *run)
         hft_sleep_ms(hft_roll(run, 500));
         hft_server_say(server, "REPLICAOF NO ONE");
         check_well(run, client);
-        hft_sleep_ms(1500);
+        hft_await_renewals(client, HELD, leases, HELD); /* each */
         check_kept(run, leases, "to a short demotion");
         release(run, leases, HF_OK);
     }
@@ -249,7 +256,7 @@ static void loading(struct hft_run *run)
             (void)hf_lease_release(waiter.lease, NULL);
         hft_server_say(server, "CONFIG SET key-load-delay 0");
         hft_server_say(server, "CONFIG REWRITE");
-        hft_sleep_ms(1500);
+        hft_await_renewals(client, HELD, leases, HELD); /* each */
         check_kept(run, leases, "while the server loaded");
         release(run, leases, HF_OK);
         hft_note(run, "loaded for %.0f ms", (double)(loaded - began) / 1e6);
@@ -282,10 +289,11 @@ static void busy_script(struct hft_run *run)
         HFT_CHECK(run, hf_lock_acquire(brief, "short", HF_LOCK(.lease_ms = 400), &shorter, NULL) == HF_OK,
                   "no lease");
         (void)pthread_create(&later.thread, NULL, run_script, &later);
-        hft_sleep_ms(300);
+        HFT_UNTIL_TRUE(hft_server_refuses(server, "BUSY"));
+        int64_t busy = hft_true_ns();
         check_refused(run, client, "");
-        hft_sleep_ms(1000);
-        HFT_CHECK(run, !hf_lease_is_valid(shorter), "400 ms have become 1,300");
+        HFT_UNTIL_TRUE(!hf_lease_is_valid(shorter));
+        HFT_CHECK(run, hft_true_ns() < busy + 1000 * HFT_NS_PER_MS, "400 ms have become 1,000");
         check_kept(run, leases, "to a busy script");
         struct timeval limit = {5, 0};
         redisContext *killer = redisConnectUnixWithTimeout(hft_server_socket(server), limit);
@@ -296,7 +304,7 @@ static void busy_script(struct hft_run *run)
         check_well(run, client);
         release(run, leases, HF_OK);
     }
-    hft_note(run, "%d scripts of 1.3 s", run->times);
+    hft_note(run, "%d scripts", run->times);
     (void)hf_client_close(client, NULL);
     (void)hf_client_close(brief, NULL);
     hft_server_stop(server);
@@ -314,7 +322,7 @@ static void aof_restart(struct hft_run *run)
         hft_server_kill(server);
         hft_sleep_ms(500);
         hft_server_restart(server);
-        hft_sleep_ms(1000);
+        hft_await_renewals(client, HELD, leases, HELD); /* each */
         check_kept(run, leases, "to a restart");
         release(run, leases, HF_OK);
     }
@@ -344,7 +352,7 @@ static void max_clients(struct hft_run *run)
         HFT_CHECK(run, strstr(error.message, "max") != NULL, "not a word of it: %s", error.message);
         if (status == HF_OK)
             (void)hf_client_close(none, NULL);
-        hft_sleep_ms(1000);
+        hft_await_renewals(client, 2 * HELD, leases, HELD); /* each; the first may have been under way */
         check_kept(run, leases, "with no connection left for others");
         release(run, leases, HF_OK);
         hft_server_say(server, "CONFIG SET maxclients 4000");

@@ -399,6 +399,18 @@ int64_t hft_server_ask_integer(struct hft_server *server, const char *format, ..
     return number;
 }
 
+bool hft_server_refuses(const struct hft_server *server, const char *word)
+{
+    struct timeval limit = {20, 0};
+    redisContext *context = redisConnectUnixWithTimeout(hft_server_socket(server), limit);
+    redisReply *reply = context != NULL && context->err == 0 ? redisCommand(context, "PING") : NULL;
+    bool refuses = reply != NULL && reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, word, strlen(word)) == 0;
+    if (reply != NULL)
+        freeReplyObject(reply);
+    redisFree(context);
+    return refuses;
+}
+
 int64_t hft_server_calls(struct hft_server *server, const char *command)
 {
     redisReply *reply = hft_server_ask(server, "INFO commandstats");

@@ -42,6 +42,8 @@ void hft_server_stop(struct hft_server *server);    /* kills, removes the folder
  * frees it with freeReplyObject. */
 redisReply *hft_server_ask(struct hft_server *server, const char *format, ...);
 int64_t     hft_server_ask_integer(struct hft_server *server, const char *format, ...); /* the reply must be one */
+/* A PING by a connection of its own is answered by an error that begins so. */
+bool        hft_server_refuses(const struct hft_server *server, const char *word);
 /* The number of times that the server ran a command ("set"; NULL: any) since its start or CONFIG RESETSTAT, by its
  * own count (INFO commandstats). Commands run by scripts are counted too. */
 int64_t     hft_server_calls(struct hft_server *server, const char *command);

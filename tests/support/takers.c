@@ -41,6 +41,20 @@ uint64_t hft_renewals(const hf_client *client)
     return stats.renewals;
 }
 
+bool hft_are_valid(hf_lease *const *leases, int count)
+{
+    int valid = 0;
+    for (int i = 0; i < count; i++)
+        valid += hf_lease_is_valid(leases[i]);
+    return valid == count;
+}
+
+void hft_await_renewals(const hf_client *client, uint64_t times, hf_lease *const *leases, int count)
+{
+    uint64_t enough = hft_renewals(client) + times;
+    HFT_UNTIL_TRUE(hft_renewals(client) >= enough || !hft_are_valid(leases, count));
+}
+
 uint64_t hft_commands(const hf_client *client)
 {
     hf_stats stats;

@@ -32,6 +32,9 @@ void hft_pause(int64_t until_ms, const char *what);
         }                                                                                                      \
     } while (0)
 uint64_t hft_renewals(const hf_client *client);
+/* Until this client has had that many more renewals, or one of the leases is over. */
+void hft_await_renewals(const hf_client *client, uint64_t times, hf_lease *const *leases, int count);
+bool hft_are_valid(hf_lease *const *leases, int count);
 /* The commands that it has sent, handshakes apart. */
 uint64_t hft_commands(const hf_client *client);
 
