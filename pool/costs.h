@@ -37,14 +37,14 @@ struct hfi_trip {
     int64_t own_ns;     /* what this program's own threads explain of it, and of a yield (hfi_costs_own_ns) */
 };
 
-/* The distance after a trip that took so long. It grows as a thousand trips grow, by what our own threads do not explain. */
+/* The distance after one more trip: the shortest one, or slowly more, by what own_ns does not explain of the others. */
 int64_t hfi_costs_nearest_ns(int64_t nearest_ns, int64_t sample_ns, int64_t own_ns);
 bool    hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns); /* a trip is worth the sends that it could save */
 /* A command waits for the reader of the next reply, who sends it with others: beside a near server, where so many commands are
  * under way that a reply is soon there. */
 bool    hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight);
 /* Followers, threads that wait for another one to read, may sleep, be woken, and have the CPU before the one that measures a time.
- * That part of it is neither the server's nor another program's. Before one of many has slept it is the most that it can be. */
+ * That part of it is neither the server's nor another program's. While no sleep has been measured, many explain HFI_OWN_MOST_NS. */
 int64_t hfi_costs_own_ns(const struct hfi_costs *costs, int followers);
 /* A thread may look at the socket for a whole round trip, and yield between two looks. That is worth the wake-up: it saves a few of
  * them, or it costs a few yields, since others use the CPU meanwhile. */
@@ -53,7 +53,7 @@ bool    hfi_costs_looks(const struct hfi_costs *costs, const struct hfi_trip *tr
 bool    hfi_costs_follower_looks(const struct hfi_costs *costs, int followers);
 /* A look has taken so many yields, and so much longer than a trip, that it will not pay. */
 bool    hfi_costs_look_is_over(const struct hfi_trip *trip, int64_t took_ns, int yields);
-/* A yield that took so long gave the CPU to another program: own threads may have had it twice. */
+/* A yield that took so long gave the CPU to another program. It is longer than twice own_ns: own threads may have had the CPU twice. */
 bool    hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns, int64_t own_ns);
 /* A pause without looks is counted in sleeps of one thread. Where own_ns is so much, one stands for so many. */
 int     hfi_costs_sleeps(int64_t own_ns);

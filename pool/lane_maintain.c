@@ -213,7 +213,7 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     lane->answered_ns = lane->up_ns = now_ns;
     atomic_store(&lane->nearest_rtt_ns, 0); /* it may be another server, further away */
     (void)atomic_fetch_add(&lane->times_up, 1);
-    lane->primaries = hfi_peer_primaries(lane->peer) - is_another; /* it may have answered late: to be asked for its role */
+    lane->primaries = hfi_peer_primaries(lane->peer) - is_another; /* so that it is asked for its role: it may be the former one */
     atomic_store(&lane->run, hfi_server_run(hfi_dial_server(lane->dial)->run_id));
     hfi_lane_set_state_locked(lane, HFI_LANE_UP);
     hfi_lane_unlock(lane);

@@ -72,7 +72,7 @@ static int64_t yield(struct hfi_lane *lane, bool is_first)
  * at most, and the looks find replies. Between two looks this thread yields the core: to the server, to threads that read
  * other lanes, and to those that are about to list their next commands. After some misses looking is off for a while; then it
  * is tried again. A server that shares our core with other programs answers only while we sleep: every try misses, and tries
- * become rare. Nor do many threads that sleep through a pause make it shorter while the server is silent. */
+ * become rare. A pause is shorter the more threads sleep through it, unless the server is silent. */
 static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     int64_t began_ns = hfi_now(lane->deployment->clock), now_ns = began_ns;

@@ -343,7 +343,7 @@ bool hfi_near_end(hf_client *client, const struct hfi_name *key, const struct hf
     return is_same;
 }
 
-HFI_RARE int64_t hfi_near_lag_ms(const hf_client *client)
+int64_t hfi_near_lag_ms(const hf_client *client)
 {
     return client->near->lag_ms;
 }
