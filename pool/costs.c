@@ -61,12 +61,12 @@ void hfi_costs_note_yield(struct hfi_costs *costs, int64_t took_ns)
 
 void hfi_costs_note_sleep(struct hfi_costs *costs, int64_t used_ns)
 {
-    note(&costs->sleep_ns, used_ns, STEPS);
+    note(&costs->sleep_ns, least(used_ns, HFI_SLICE_NS), STEPS);
 }
 
 void hfi_costs_note_look(struct hfi_costs *costs, int64_t used_ns)
 {
-    note(&costs->look_ns, used_ns, STEPS);
+    note(&costs->look_ns, least(used_ns, HFI_SLICE_NS), STEPS);
 }
 
 void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns)

@@ -81,7 +81,7 @@ struct hfi_lane {
     struct redisReader *parser; /* owned by the read role, down to yields */
     size_t unparsed;            /* bytes since the last complete reply, on a lane that is not sifted */
     struct hfi_frame frame;     /* of the incoming reply, on a sifted lane */
-    bool is_silent;             /* no reply since the reader's last sleep */
+    bool is_silent;             /* nothing came since the reader's last sleep began */
     bool skips;                 /* the incoming reply is too much, and none of it is kept */
     char *in;
     size_t in_capacity;

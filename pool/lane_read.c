@@ -210,6 +210,7 @@ enum hfi_taken hfi_lane_take_in(struct hfi_lane *lane, bool fresh)
         give_up_receiving(lane, got < 0 ? errno : 0);
         return HFI_OVER;
     }
+    lane->is_silent = false;
     if (hfi_lane_is_sifted(lane))
         return hfi_lane_sift(lane, (size_t)got, fresh) ? HFI_GOT : HFI_OVER;
     lane->unparsed += (size_t)got;

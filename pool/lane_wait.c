@@ -40,7 +40,7 @@ static struct hfi_trip trip_of(const struct hfi_lane *lane, int64_t now_ns)
                              .own_ns = hfi_lane_own_ns(lane, now_ns)};
 }
 
-/* own_ns: when it began. Our own threads that had the CPU may follow since, or follow no more. */
+/* own_ns: before it. Our own threads that had the CPU may follow since, or follow no more. */
 static bool was_long(const struct hfi_lane *lane, int64_t before_ns, int64_t now_ns, int64_t own_ns)
 {
     int64_t now_own_ns = hfi_lane_own_ns(lane, now_ns);
@@ -196,8 +196,8 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
             taken = look_for_reply(lane, park, epoch, until_ns);
         if (taken == HFI_EMPTY && !hfi_park_is_woken(park, epoch))
             taken = yield_and_flush(lane);
-        lane->is_silent = taken == HFI_EMPTY;
         if (taken == HFI_EMPTY) {
+            lane->is_silent = true;
             bool is_timed = left_ns > 0 && atomic_load(&lane->in_flight_count) > 1 && hfi_lane_is_near(lane); /* else nothing is left */
             int64_t look_ns = is_timed ? hfi_now(lane->deployment->clock) + left_ns : until_ns;
             if (!is_timed)
@@ -271,7 +271,7 @@ static bool look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint3
         hfi_costs_note_look(costs, (hfi_cpu_ns() - used_ns) / yields);
     if (is_long && atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed)) /* else the reader knows already */
         atomic_store_explicit(&lane->gave_cpu, true, memory_order_relaxed);
-    if (found || now_ns < until_ns)
+    if (yields > 0 && (found || now_ns < until_ns))
         hfi_trial_note(&trial, &look_rules, found && !is_long);
     return found;
 }

@@ -51,7 +51,7 @@ static void wall_clock(struct hft_run *run)
               "no lease");
     for (int round = 0; round < run->times; round++) {
         atomic_store(&hft_preload()->wall_offset_ns, days[round % 4] * 86400 * 1000 * HFT_NS_PER_MS);
-        hft_await_renewals(client, 3, &lease, 1);
+        hft_await_renewals(3, &lease, 1);
         HFT_CHECK(run, hf_lease_is_valid(lease) && hf_lease_state(lease) == HF_LEASE_HELD,
                   "the wall clock matters");
     }

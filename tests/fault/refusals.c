@@ -482,11 +482,11 @@ static void play(struct hft_run *run, const struct refusal *refusal)
     open_cast(&cast, run, refusal);
     for (int i = 0; i < CALLERS; i++)
         cast.sent[i] = sent_by(cast.clients[i]);
-    int64_t began = hft_true_ns();
     if (refusal->reply != NULL)
         hft_proxy_judge(scene->proxy, refuse, (void *)(uintptr_t)refusal->reply);
     else
         refusal->begin(scene);
+    int64_t began = hft_true_ns();
     hft_take(&cast.waiter, cast.clients[WAITER], "queue", HF_LOCK(.wait_ms = WAIT_MS));
     hft_take(&cast.newcomer, cast.clients[NEWCOMER], "free", HF_LOCK(.wait_ms = WAIT_MS));
     hft_take(&cast.sharer, cast.clients[SHARER], "free to share", HF_LOCK(.shared = true, .wait_ms = WAIT_MS));

@@ -264,6 +264,12 @@ static void nothing_is_left_to_a_reader_that_sleeps_till_the_reply(void **state)
         assert_false(is_left_and_sent(1));
 }
 
+static uint32_t joined(void)
+{
+    struct hfi_followers *all = &lane->deployment->followers;
+    return (uint32_t)atomic_load(&all->periods[0]) + (uint32_t)atomic_load(&all->periods[1]);
+}
+
 /* It may wait for a grant, for seconds: it is in nobody's way till then. */
 static void who_sleeps_for_long_is_no_follower_any_more(void **state)
 {
@@ -281,12 +287,14 @@ static void who_sleeps_for_long_is_no_follower_any_more(void **state)
     HFT_UNTIL(atomic_load(&lane->waiting) == 1); /* and the other one reads */
     for (int i = 0; i < 2; i++)
         HFT_UNTIL(hft_is_asleep(atomic_load(&waiting[i].tid)));
+    assert_int_equal(joined(), 1);
     HFT_UNTIL(hfi_followers_count(&lane->deployment->followers, hft_now()) == 0);
     hft_server_thaw(server);
     for (int i = 0; i < 2; i++) {
         (void)pthread_join(threads[i], NULL);
         is_answered(&calls[i]);
     }
+    assert_int_equal(joined(), 0);
 }
 
 static _Thread_local int yields; /* of this thread, between two looks */

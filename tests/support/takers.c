@@ -49,10 +49,32 @@ bool hft_are_valid(hf_lease *const *leases, int count)
     return valid == count;
 }
 
-void hft_await_renewals(const hf_client *client, uint64_t times, hf_lease *const *leases, int count)
+static int64_t end_of(const hf_lease *lease)
 {
-    uint64_t enough = hft_renewals(client) + times;
-    HFT_UNTIL_TRUE(hft_renewals(client) >= enough || !hft_are_valid(leases, count));
+    return hft_boottime_ms() + hf_lease_remaining_ms(lease);
+}
+
+void hft_await_renewals(int times, hf_lease *const *leases, int count)
+{
+    enum { ROUNDED_MS = 2 };
+    int64_t *ends_ms = calloc((size_t)count, sizeof *ends_ms);
+    for (int round = 0; round < times; round++) {
+        for (int i = 0; i < count; i++)
+            ends_ms[i] = end_of(leases[i]);
+        for (int i = 0; i < count; i++)
+            HFT_UNTIL_TRUE(end_of(leases[i]) > ends_ms[i] + ROUNDED_MS || !hft_are_valid(leases, count));
+    }
+    free(ends_ms);
+}
+
+int64_t hft_await_end(const hf_lease *lease)
+{
+    int64_t seen_ms = hft_boottime_ms(), until_ms = seen_ms + 20000;
+    for (int64_t now_ms = seen_ms; hf_lease_is_valid(lease); now_ms = hft_boottime_ms()) {
+        seen_ms = now_ms;
+        hft_pause(until_ms, "a lease's end");
+    }
+    return seen_ms;
 }
 
 uint64_t hft_commands(const hf_client *client)

@@ -32,9 +32,11 @@ void hft_pause(int64_t until_ms, const char *what);
         }                                                                                                      \
     } while (0)
 uint64_t hft_renewals(const hf_client *client);
-/* Until this client has had that many more renewals, or one of the leases is over. */
-void hft_await_renewals(const hf_client *client, uint64_t times, hf_lease *const *leases, int count);
+/* Until each of the leases was renewed so often, or one of them is over. */
+void hft_await_renewals(int times, hf_lease *const *leases, int count);
 bool hft_are_valid(hf_lease *const *leases, int count);
+/* Until the lease is over. Returns when it was last seen valid, by hft_boottime_ms. */
+int64_t hft_await_end(const hf_lease *lease);
 /* The commands that it has sent, handshakes apart. */
 uint64_t hft_commands(const hf_client *client);
 
