@@ -473,8 +473,10 @@ static void hold(struct neighbour *one)
         if (sim_beside.recipe != SIM_REDISSON || left < third)
             continue;
         arrive();
-        if (sim_keyspace_field(&sim_server->keys, key, one->word) != NULL && sim_ask_server(NULL, "PEXPIRE", key, ttl, NULL) == 1)
+        if (sim_keyspace_field(&sim_server->keys, key, one->word) != NULL && sim_ask_server(NULL, "PEXPIRE", key, ttl, NULL) == 1) {
             one->end_us = some_end(one);
+            sim_oracle_news(&history.oracle, one->lock); /* where the key is tracked, each waiter hears it */
+        }
         depart();
     }
     if (one->holds && !dies(one, 6, "with"))

@@ -49,9 +49,17 @@ bool hft_are_valid(hf_lease *const *leases, int count)
     return valid == count;
 }
 
-static int64_t end_of(const hf_lease *lease)
+/* A lease's end, by a clock that is read before what remains, or after it: too early or too late by what lies between. */
+static int64_t earliest_end_ms(const hf_lease *lease)
 {
-    return hft_boottime_ms() + hf_lease_remaining_ms(lease);
+    int64_t now_ms = hft_boottime_ms();
+    return now_ms + hf_lease_remaining_ms(lease);
+}
+
+static int64_t latest_end_ms(const hf_lease *lease)
+{
+    int64_t remaining_ms = hf_lease_remaining_ms(lease);
+    return hft_boottime_ms() + remaining_ms;
 }
 
 void hft_await_renewals(int times, hf_lease *const *leases, int count)
@@ -60,9 +68,9 @@ void hft_await_renewals(int times, hf_lease *const *leases, int count)
     int64_t *ends_ms = calloc((size_t)count, sizeof *ends_ms);
     for (int round = 0; round < times; round++) {
         for (int i = 0; i < count; i++)
-            ends_ms[i] = end_of(leases[i]);
+            ends_ms[i] = latest_end_ms(leases[i]);
         for (int i = 0; i < count; i++)
-            HFT_UNTIL_TRUE(end_of(leases[i]) > ends_ms[i] + ROUNDED_MS || !hft_are_valid(leases, count));
+            HFT_UNTIL_TRUE(earliest_end_ms(leases[i]) > ends_ms[i] + ROUNDED_MS || !hft_are_valid(leases, count));
     }
     free(ends_ms);
 }
