@@ -18,7 +18,8 @@ uint32_t hfi_followers_join(struct hfi_followers *all, int64_t now_ns)
     uint32_t period = period_at(now_ns);
     _Atomic(uint64_t) *at = &all->periods[period % 2];
     uint64_t is = atomic_load(at);
-    while ((int32_t)((uint32_t)(is >> 32) - period) <= 0 && /* else this thread lost the CPU since it looked at the clock */
+    /* If others have begun later, this thread lost the CPU since it looked at the clock. */
+    while (((uint32_t)is == 0 || (int32_t)((uint32_t)(is >> 32) - period) <= 0) &&
            !atomic_compare_exchange_weak(at, &is, (uint64_t)period << 32 | (count_in(is, period) + 1)))
         ;
     return period;

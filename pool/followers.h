@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * followers.h - how many threads have begun lately to wait while another one reads for them. A wait that lasts is for a grant, or for a
- * server that is at something long: who sleeps in it keeps nobody from the CPU, and is counted no more, without being woken. Nor is it
- * counted when it wakes up at last. Pure: the caller has the clock.
+ * server that is at something long: who sleeps in it keeps nobody from the CPU, and is counted no more, without being woken, nor again
+ * when it is. Pure: the caller has the clock.
  */
 #ifndef HFI_FOLLOWERS_H
 #define HFI_FOLLOWERS_H

@@ -404,18 +404,6 @@ bool hfi_lane_is_up(const struct hfi_lane *lane)
     return atomic_load(&lane->state) == HFI_LANE_UP;
 }
 
-bool hfi_lane_is_down(const struct hfi_lane *lane)
-{
-    int state = atomic_load(&lane->state);
-    return state == HFI_LANE_CLOSED || (state == HFI_LANE_DIALING && atomic_load(&lane->trouble) != HFI_NO_TROUBLE);
-}
-
-bool hfi_lane_is_unreachable(const struct hfi_lane *lane)
-{
-    int state = atomic_load(&lane->state);
-    return state == HFI_LANE_CLOSED || (state == HFI_LANE_DIALING && atomic_load(&lane->trouble) == HFI_UNREACHABLE);
-}
-
 unsigned hfi_lane_cuts(const struct hfi_lane *lane)
 {
     return atomic_load(&lane->cuts);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * lane_private.h - what lane.c (listing, writing, outcomes), lane_wait.c (the read role), lane_read.c (replies), lane_sift.c
- * (long replies), lane_confirm.c (confirmations by replicas) and lane_maintain.c (the listener's part: dial, deadlines, tear
- * down, close) share of a lane.
+ * (long replies), lane_confirm.c (confirmations by replicas), lane_maintain.c (the listener's part: deadlines, close) and
+ * lane_dial.c (a lane that is down) share of a lane.
  *
  * Two roles and a mutex. The thread with the write role drains the inbox and sends; the thread with the read role
  * receives and parses. Each role owns its buffer, and neither holds the mutex during a system call. The mutex guards
@@ -99,7 +99,7 @@ struct hfi_lane {
     struct hfi_dial *dial;
     struct hfi_backoff backoff;
     int64_t dial_due_ns; /* when the next dial may begin */
-    int64_t dialled_ns;  /* when the last one began */
+    _Atomic(int64_t) dialled_ns; /* when the last one began */
     int64_t up_ns; /* since when the lane is up */
     bool hung_up;  /* the listener saw a hang-up that the reader is about to see */
     bool redirected; /* given up because another server is meant now: that one is dialled at once */
@@ -143,9 +143,6 @@ void hfi_lane_flush_now(struct hfi_lane *lane); /* also sends what other threads
 void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why);
 void hfi_lane_take_locked(struct hfi_lane *lane); /* inbox -> queue */
 void hfi_lane_complete_locked(struct hfi_lane *lane, struct hfi_command *command, enum hfi_outcome outcome);
-/* The lane is closed; or it is being dialled, the last dial failed or the server was silent, and no dial has succeeded
- * since. Commands come back UNSENT, but `patient` ones only if the lane is unreachable. */
-bool hfi_lane_is_down(const struct hfi_lane *lane);
 bool hfi_lane_is_near(const struct hfi_lane *lane); /* so near that a command may wait for others */
 bool hfi_lane_is_role_check(const struct hfi_command *command);
 void hfi_lane_lock(struct hfi_lane *lane);
@@ -208,8 +205,20 @@ int64_t hfi_lane_own_ns(const struct hfi_lane *lane, int64_t now_ns); /* see cos
 /* The listener reads what has come, unless another thread has the read role. */
 void hfi_lane_read_some(struct hfi_lane *lane);
 
-/* lane_maintain.c */
+/* lane_dial.c */
 struct hfi_poll_set;
+/* The lane is closed; or it is being dialled, the last dial failed or the server was silent, and since then no dial of this
+ * lane has succeeded, nor, if it failed, one of another lane. Commands come back UNSENT, but `patient` ones only if the lane is
+ * unreachable. */
+bool hfi_lane_is_down(const struct hfi_lane *lane);
+void hfi_lane_maintain_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set);
+/* Closes the connection if both roles are free. Otherwise the thread that has a role kicks the listener when it gives
+ * the role back. */
+void hfi_lane_tear_down(struct hfi_lane *lane, int64_t now_ns);
+
+/* lane_maintain.c */
+void hfi_lane_flush_again(struct hfi_lane *lane); /* what is queued too, or back it comes; `done` is called */
+void hfi_lane_sweep_locked(struct hfi_lane *lane, int64_t now_ns); /* whose deadline has passed */
 void hfi_lane_maintain(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set); /* before every poll() */
 void hfi_lane_hurry(struct hfi_lane *lane, int64_t until_ns); /* hfi_pool_hurry */
 /* The listener: gives up the connection, or the dial under way, because another server is meant now. */

@@ -40,7 +40,8 @@ static struct hfi_trip trip_of(const struct hfi_lane *lane, int64_t now_ns)
                              .own_ns = hfi_lane_own_ns(lane, now_ns)};
 }
 
-/* own_ns: before it. Our own threads that had the CPU may follow since, or follow no more. */
+/* Was the yield from before_ns till now_ns long? own_ns: hfi_lane_own_ns before it. Our own threads that had the CPU may follow
+ * since, or follow no more. */
 static bool was_long(const struct hfi_lane *lane, int64_t before_ns, int64_t now_ns, int64_t own_ns)
 {
     int64_t now_own_ns = hfi_lane_own_ns(lane, now_ns);

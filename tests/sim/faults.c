@@ -165,7 +165,7 @@ static void remember(void *what, int64_t number)
 static void remove_ended_values(void)
 {
     char key[32];
-    sim_server->keys.now_us = sim_server_us();
+    sim_server->keys.now_us = sim_server_us() + 1000; /* also what ends in this millisecond */
     for (int page = 0; page < history.pages; page++) {
         (void)snprintf(key, sizeof key, "page%d", page);
         (void)sim_keyspace_string(&sim_server->keys, key);

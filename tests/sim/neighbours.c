@@ -475,7 +475,8 @@ static void hold(struct neighbour *one)
         arrive();
         if (sim_keyspace_field(&sim_server->keys, key, one->word) != NULL && sim_ask_server(NULL, "PEXPIRE", key, ttl, NULL) == 1) {
             one->end_us = some_end(one);
-            sim_oracle_news(&history.oracle, one->lock); /* where the key is tracked, each waiter hears it */
+            if (sim_server->refuses_config) /* who tracks the key hears of it */
+                sim_oracle_news(&history.oracle, one->lock);
         }
         depart();
     }

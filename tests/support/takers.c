@@ -77,8 +77,8 @@ void hft_await_renewals(int times, hf_lease *const *leases, int count)
 
 int64_t hft_await_end(const hf_lease *lease)
 {
-    int64_t seen_ms = hft_boottime_ms(), until_ms = seen_ms + 20000;
-    for (int64_t now_ms = seen_ms; hf_lease_is_valid(lease); now_ms = hft_boottime_ms()) {
+    int64_t seen_ms = 0, now_ms = hft_boottime_ms(), until_ms = now_ms + 20000;
+    for (; hf_lease_is_valid(lease); now_ms = hft_boottime_ms()) {
         seen_ms = now_ms;
         hft_pause(until_ms, "a lease's end");
     }

@@ -35,7 +35,7 @@ uint64_t hft_renewals(const hf_client *client);
 /* Until each of the leases was renewed so often, or one of them is over. */
 void hft_await_renewals(int times, hf_lease *const *leases, int count);
 bool hft_are_valid(hf_lease *const *leases, int count);
-/* Until the lease is over. Returns when it was last seen valid, by hft_boottime_ms. */
+/* Until the lease is over. Returns when it was last seen valid, by hft_boottime_ms; 0: it never was. */
 int64_t hft_await_end(const hf_lease *lease);
 /* The commands that it has sent, handshakes apart. */
 uint64_t hft_commands(const hf_client *client);

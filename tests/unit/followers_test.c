@@ -54,12 +54,24 @@ static void who_joins_late_takes_nobody_from_the_count(void **state)
     assert_int_equal(hfi_followers_count(&all, BEGAN + 2 * PERIOD), 0);
 }
 
+/* Period numbers have wrapped: that of an empty slot is neither earlier nor later. */
+static void an_empty_count_takes_any_period(void **state)
+{
+    struct hfi_followers all = {0};
+    int64_t years_ns = (INT64_C(3) << 30) * PERIOD;
+    (void)state;
+    hfi_followers_leave(&all, hfi_followers_join(&all, years_ns));
+    (void)hfi_followers_join(&all, years_ns + PERIOD);
+    assert_int_equal(hfi_followers_count(&all, years_ns + PERIOD), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_waits_is_counted_till_it_leaves),
         cmocka_unit_test(who_waits_for_long_is_counted_no_more),
         cmocka_unit_test(who_joins_late_takes_nobody_from_the_count),
+        cmocka_unit_test(an_empty_count_takes_any_period),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
