@@ -10,25 +10,16 @@
 #include <errno.h>
 #include <hiredis/hiredis.h>
 
-/* Another lane has come up since this one began its last dial, which failed: the server is back. Till then
- * each lane dials at times of its own. */
-static bool is_overtaken(const struct hfi_lane *lane)
-{
-    return atomic_load(&lane->trouble) == HFI_UNREACHABLE && atomic_load(&lane->peer->up_ns) >= atomic_load(&lane->dialled_ns);
-}
-
 bool hfi_lane_is_down(const struct hfi_lane *lane)
 {
     int state = atomic_load(&lane->state);
-    return state == HFI_LANE_CLOSED ||
-           (state == HFI_LANE_DIALING && atomic_load(&lane->trouble) != HFI_NO_TROUBLE && !is_overtaken(lane));
+    return state == HFI_LANE_CLOSED || (state == HFI_LANE_DIALING && atomic_load(&lane->trouble) != HFI_NO_TROUBLE);
 }
 
 bool hfi_lane_is_unreachable(const struct hfi_lane *lane)
 {
     int state = atomic_load(&lane->state);
-    return state == HFI_LANE_CLOSED ||
-           (state == HFI_LANE_DIALING && atomic_load(&lane->trouble) == HFI_UNREACHABLE && !is_overtaken(lane));
+    return state == HFI_LANE_CLOSED || (state == HFI_LANE_DIALING && atomic_load(&lane->trouble) == HFI_UNREACHABLE);
 }
 
 /* Over a slow link the reserved lane (renewals) is dialled first, and alone: bytes of other lanes would queue up in
@@ -94,7 +85,6 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     (void)atomic_fetch_add(&lane->times_up, 1);
     lane->primaries = hfi_peer_primaries(lane->peer) - is_another; /* so that it is asked for its role: it may be the former one */
     atomic_store(&lane->run, hfi_server_run(hfi_dial_server(lane->dial)->run_id));
-    atomic_store(&lane->peer->up_ns, now_ns);
     hfi_lane_set_state_locked(lane, HFI_LANE_UP);
     hfi_lane_unlock(lane);
     HFI_PERTURB("lane-up-to-told");
@@ -116,7 +106,7 @@ static bool yields_to_renewals(const struct hfi_lane *lane)
     const struct hfi_lane *renewals = lane->renewals;
     int state = atomic_load(&renewals->state);
     bool comes = state == HFI_LANE_BROKEN ||
-                 (state == HFI_LANE_DIALING && !hfi_lane_is_down(renewals));
+                 (state == HFI_LANE_DIALING && atomic_load(&renewals->trouble) == HFI_NO_TROUBLE);
     return comes && road_ns(lane) != 0;
 }
 
@@ -129,7 +119,7 @@ static int64_t turn_ns(const struct hfi_lane *lane, int64_t now_ns)
         return now_ns;
     if (yields_to_renewals(lane))
         return HFI_NEVER;
-    if (atomic_load(&lane->times_up) == 0 || hfi_lane_is_unreachable(lane->renewals))
+    if (atomic_load(&lane->times_up) == 0 || atomic_load(&lane->renewals->trouble) == HFI_UNREACHABLE)
         return now_ns;
     return hfi_turns_next_ns(&lane->peer->turns, road, now_ns);
 }
@@ -139,7 +129,7 @@ static void begin_dial(struct hfi_lane *lane, int64_t now_ns)
     bool has_scripts = lane->kind != HFI_USER_LANE && lane->kind != HFI_SENTINEL_LANE;
     lane->dial = hfi_dial_begin(lane->peer, has_scripts ? HFI_DIAL_LANE : HFI_DIAL_USER_LANE, lane->index,
                                 hfi_after_ms(now_ns, lane->deployment->settings.connect_ms));
-    atomic_store(&lane->dialled_ns, now_ns);
+    lane->dialled_ns = now_ns;
     if (lane->dial == NULL) {
         fail_memory(lane, now_ns);
     } else if (lane->kind != HFI_RESERVED_LANE) {
@@ -160,10 +150,6 @@ static void end_dial(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set 
 void hfi_lane_maintain_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
 {
     enum hfi_dial_state state = HFI_DIAL_GOING;
-    if (lane->dial == NULL && is_overtaken(lane)) {
-        atomic_store(&lane->trouble, HFI_NO_TROUBLE); /* till this dial has ended */
-        lane->dial_due_ns = now_ns + spread_ns(lane);
-    }
     if (lane->dial == NULL && now_ns >= lane->dial_due_ns && now_ns >= turn_ns(lane, now_ns))
         begin_dial(lane, now_ns);
     if (lane->dial != NULL)

@@ -5,12 +5,9 @@
 #include "pool/dial.h"
 #include "pool/lane_private.h"
 #include "pool/listener.h"
-#include "pool/parser.h"
-#include "pool/secure.h"
 #include "pool/times.h"
 
 #include <errno.h>
-#include <hiredis/hiredis.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>

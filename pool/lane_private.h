@@ -99,7 +99,7 @@ struct hfi_lane {
     struct hfi_dial *dial;
     struct hfi_backoff backoff;
     int64_t dial_due_ns; /* when the next dial may begin */
-    _Atomic(int64_t) dialled_ns; /* when the last one began */
+    int64_t dialled_ns;  /* when the last one began */
     int64_t up_ns; /* since when the lane is up */
     bool hung_up;  /* the listener saw a hang-up that the reader is about to see */
     bool redirected; /* given up because another server is meant now: that one is dialled at once */
@@ -207,9 +207,8 @@ void hfi_lane_read_some(struct hfi_lane *lane);
 
 /* lane_dial.c */
 struct hfi_poll_set;
-/* The lane is closed; or it is being dialled, the last dial failed or the server was silent, and since then no dial of this
- * lane has succeeded, nor, if it failed, one of another lane. Commands come back UNSENT, but `patient` ones only if the lane is
- * unreachable. */
+/* The lane is closed; or it is being dialled, the last dial failed or the server was silent, and no dial has succeeded
+ * since. Commands come back UNSENT, but `patient` ones only if the lane is unreachable. */
 bool hfi_lane_is_down(const struct hfi_lane *lane);
 void hfi_lane_maintain_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set);
 /* Closes the connection if both roles are free. Otherwise the thread that has a role kicks the listener when it gives

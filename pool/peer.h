@@ -28,7 +28,6 @@ struct hfi_peer {
     int loading;             /* handshakes that have sent scripts, and are not over */
     bool is_redirected;      /* another server is meant than the one that `server` is about */
     _Atomic(unsigned) redirections; /* how often that has happened; read by any thread */
-    _Atomic(int64_t) up_ns; /* when a lane came up last; read by any thread */
 
     struct hfi_mutex mutex; /* guards all below; a leaf: nothing else is locked under it */
     pthread_cond_t judged;  /* `verdicts` has grown */

@@ -33,6 +33,14 @@ static void check_kept(struct hft_run *run, hf_lease **leases, const char *when)
         HFT_CHECK(run, hf_lease_is_valid(leases[i]), "held:%d was lost %s", i, when);
 }
 
+/* Each lease's own connection answers again; the first one that is back renews for all. */
+static void await_return(hf_lease **leases)
+{
+    hft_await_renewals(1, leases, HELD);
+    for (int i = 0; i < HELD; i++)
+        HFT_UNTIL_TRUE(hf_lease_verify(leases[i], NULL) == HF_OK || !hf_lease_is_valid(leases[i]));
+}
+
 static uint64_t failed_renewals(const hf_client *client)
 {
     hf_stats stats;
@@ -211,9 +219,7 @@ static void read_only(struct hft_run *run)
         hft_sleep_ms(hft_roll(run, 500));
         hft_server_say(server, "REPLICAOF NO ONE");
         check_well(run, client);
-        hft_await_renewals(1, leases, HELD);
-        for (int i = 0; i < HELD; i++) /* those that found out of it have yet to come back */
-            HFT_UNTIL_TRUE(hf_lease_verify(leases[i], NULL) == HF_OK || !hf_lease_is_valid(leases[i]));
+        await_return(leases);
         check_kept(run, leases, "to a short demotion");
         release(run, leases, HF_OK);
     }
@@ -258,7 +264,7 @@ static void loading(struct hft_run *run)
             (void)hf_lease_release(waiter.lease, NULL);
         hft_server_say(server, "CONFIG SET key-load-delay 0");
         hft_server_say(server, "CONFIG REWRITE");
-        hft_await_renewals(1, leases, HELD);
+        await_return(leases);
         check_kept(run, leases, "while the server loaded");
         release(run, leases, HF_OK);
         hft_note(run, "loaded for %.0f ms", (double)(loaded - began) / 1e6);
@@ -323,7 +329,7 @@ static void aof_restart(struct hft_run *run)
         hft_server_kill(server);
         hft_sleep_ms(500);
         hft_server_restart(server);
-        hft_await_renewals(1, leases, HELD);
+        await_return(leases);
         check_kept(run, leases, "to a restart");
         release(run, leases, HF_OK);
     }

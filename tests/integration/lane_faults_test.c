@@ -294,38 +294,6 @@ static void a_slow_socket_takes_a_long_command_in_pieces(void **state)
     }
 }
 
-static int count_up(struct hfi_lane *const *lanes, int count)
-{
-    int up = 0;
-    for (int i = 0; i < count; i++)
-        up += hfi_lane_is_up(lanes[i]);
-    return up;
-}
-
-/* Each lane has had dials that failed, and now a pause of its own before the next one. */
-static void with_the_first_lane_that_is_back_all_others_take_commands(void **state)
-{
-    enum { LANES = 4 };
-    struct hft_pool away;
-    struct hfi_lane *lanes[LANES];
-    (void)state;
-    hft_pool_init(&away, server);
-    away.settings.lanes = LANES;
-    assert_int_equal(hft_pool_open(&away, NULL, NULL), HF_OK);
-    for (int i = 0; i < LANES; i++) {
-        lanes[i] = hfi_pool_lane(away.pool, HFI_LOCK_LANE, (uint64_t)i);
-        assert_answers(lanes[i]);
-    }
-    hft_server_kill(server);
-    for (int i = 0; i < LANES; i++)
-        HFT_UNTIL(hfi_lane_is_unreachable(lanes[i]));
-    hft_server_restart(server);
-    HFT_UNTIL(count_up(lanes, LANES) > 0);
-    for (int i = 0; i < LANES; i++)
-        assert_answers(lanes[i]);
-    hft_pool_close(&away);
-}
-
 static void a_read_only_reply_is_delivered_and_ends_the_connection(void **state)
 {
     struct hft_call call;
@@ -499,7 +467,6 @@ int main(void)
         cmocka_unit_test(an_idle_connection_that_is_cut_costs_no_command),
         cmocka_unit_test(commands_that_a_blocked_socket_kept_go_out_on_the_next_connection),
         cmocka_unit_test(a_slow_socket_takes_a_long_command_in_pieces),
-        cmocka_unit_test(with_the_first_lane_that_is_back_all_others_take_commands),
         cmocka_unit_test(a_read_only_reply_is_delivered_and_ends_the_connection),
         cmocka_unit_test(after_idling_a_second_a_lock_lane_asks_whether_the_server_is_still_a_primary),
         cmocka_unit_test(a_lane_that_meets_another_server_asks_for_its_role_again),
