@@ -239,8 +239,7 @@ static void freezer(struct hft_run *run)
         HFT_CHECK(run, hft_cgroup_freeze(&cage.group, true), "it does not freeze");
         int64_t frozen = hft_true_ns();
         start_heirs(run, &cage, round);
-        hft_sleep_ms(2 * LEASE_MS);
-        join_heirs(&cage);
+        join_heirs(&cage); /* who have it once the frozen holders' leases are over */
         HFT_CHECK(run, hft_cgroup_freeze(&cage.group, false), "it does not thaw");
         HFT_UNTIL_TRUE(atomic_load(&confined->ended) == (round + 1) * HOLDERS ||
                        atomic_load(&confined->failed));

@@ -141,7 +141,7 @@ static void try_all(struct hft_run *run, const struct scarcity *scarcities, int 
         try_pair(run, &place, &scarcities[run->full ? i / calls % count : hft_roll(run, count)],
                  &hft_public_calls[run->full ? i % calls : hft_roll(run, calls)]);
     HFT_CHECK(run, hf_lease_is_valid(place.taken), "the bystander's lease was lost");
-    hft_sleep_ms(1500);
+    HFT_UNTIL_TRUE(hf_lease_verify(place.taken, NULL) == HF_OK || !hf_lease_is_valid(place.taken));
     hf_status status = hf_lease_release(place.taken, &place.error);
     HFT_CHECK(run, status == HF_OK, "the bystander's release: %s: %s", hf_status_name(status),
               place.error.message);
@@ -195,7 +195,7 @@ static void short_io(struct hft_run *run)
                                      .stay_us = 500};
         atomic_store(&hft_preload()->short_io, 1 + hft_roll(run, 7));
         struct hft_crew *crew = hft_crew_start(run, &plan);
-        hft_sleep_ms(700);
+        HFT_UNTIL_TRUE(hft_crew_acquired(crew) >= 500);
         struct hft_crew_result result = hft_crew_end(crew);
         atomic_store(&hft_preload()->short_io, 0);
         HFT_CHECK(run, result.unavailable + result.unknown + result.timeouts + result.lost == 0,
@@ -235,11 +235,11 @@ static void no_descriptors(struct hft_run *run)
                   hf_status_name(status), error.message);
         if (status == HF_OK)
             HFT_CHECK(run, hf_lease_release(lease, NULL) == HF_OK, "release failed");
-        if (round % 2 == 1) /* every connection has to be dialled anew, and cannot be */
+        if (round % 2 == 1) /* every connection has to be dialled anew, with the descriptors that were freed */
             (void)hft_server_ask_integer(server, "CLIENT KILL TYPE normal SKIPME yes");
-        hft_sleep_ms(round % 2 == 1 ? 250 : 900);
+        hft_await_renewals(2, &held, 1);
         (void)setrlimit(RLIMIT_NOFILE, &before);
-        hft_sleep_ms(round % 2 == 1 ? 300 : 0);
+        hft_await_return(&held, 1);
         HFT_CHECK(run, hf_lease_is_valid(held), "a lease was lost for want of descriptors (round %d)", round);
         HFT_CHECK(run, hf_lease_release(held, NULL) == HF_OK, "release failed");
     }

@@ -116,7 +116,7 @@ static int forking(const char *url, int way)
         _exit(use_in_grandchild(client, lease, way));
     MUST(waitpid(pid, &status, 0) == pid);
     MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    hft_sleep_ms(700); /* renewed by the parent as if nothing had been */
+    hft_await_renewals(2, &lease, 1); /* by the parent, as if nothing had been */
     MUST(hf_lease_is_valid(lease));
     MUST(hf_lease_verify(lease, NULL) == HF_OK);
     MUST(hf_lease_release(lease, NULL) == HF_OK);
@@ -260,7 +260,7 @@ static int one_round(const char *url)
                          NULL) == HF_OK);
     MUST(hf_conn_borrow(client, 3000, &conn, NULL) == HF_OK);
     hf_conn_return(conn);
-    hft_sleep_ms(400);
+    hft_await_renewals(1, &lease, 1);
     MUST(hf_lease_is_valid(lease));
     MUST(hf_lease_release(lease, NULL) == HF_OK);
     MUST(hf_client_close(client, NULL) == HF_OK);

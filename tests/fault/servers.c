@@ -33,21 +33,6 @@ static void check_kept(struct hft_run *run, hf_lease **leases, const char *when)
         HFT_CHECK(run, hf_lease_is_valid(leases[i]), "held:%d was lost %s", i, when);
 }
 
-/* Each lease's own connection answers again; the first one that is back renews for all. */
-static void await_return(hf_lease **leases)
-{
-    hft_await_renewals(1, leases, HELD);
-    for (int i = 0; i < HELD; i++)
-        HFT_UNTIL_TRUE(hf_lease_verify(leases[i], NULL) == HF_OK || !hf_lease_is_valid(leases[i]));
-}
-
-static uint64_t failed_renewals(const hf_client *client)
-{
-    hf_stats stats;
-    hf_client_stats(client, &stats);
-    return stats.renewals_failed;
-}
-
 static void release(struct hft_run *run, hf_lease **leases, hf_status expected)
 {
     for (int i = 0; i < HELD; i++) {
@@ -164,9 +149,9 @@ static void refused_writes(struct hft_run *run)
         check_well(run, client);
         /* short refusals are ridden out */
         take(run, client, leases, 3000);
-        uint64_t failed = failed_renewals(client);
+        uint64_t failed = hft_failed_renewals(client);
         hft_server_say(server, "CONFIG SET min-replicas-to-write 1");
-        HFT_UNTIL_TRUE(failed_renewals(client) >= failed + HELD || !hft_are_valid(leases, HELD));
+        HFT_UNTIL_TRUE(hft_failed_renewals(client) >= failed + HELD || !hft_are_valid(leases, HELD));
         hft_server_say(server, "CONFIG SET min-replicas-to-write 0");
         hft_await_renewals(1, leases, HELD);
         check_kept(run, leases, "by a short refusal");
@@ -219,7 +204,7 @@ static void read_only(struct hft_run *run)
         hft_sleep_ms(hft_roll(run, 500));
         hft_server_say(server, "REPLICAOF NO ONE");
         check_well(run, client);
-        await_return(leases);
+        hft_await_return(leases, HELD);
         check_kept(run, leases, "to a short demotion");
         release(run, leases, HF_OK);
     }
@@ -264,7 +249,7 @@ static void loading(struct hft_run *run)
             (void)hf_lease_release(waiter.lease, NULL);
         hft_server_say(server, "CONFIG SET key-load-delay 0");
         hft_server_say(server, "CONFIG REWRITE");
-        await_return(leases);
+        hft_await_return(leases, HELD);
         check_kept(run, leases, "while the server loaded");
         release(run, leases, HF_OK);
         hft_note(run, "loaded for %.0f ms", (double)(loaded - began) / 1e6);
@@ -329,7 +314,7 @@ static void aof_restart(struct hft_run *run)
         hft_server_kill(server);
         hft_sleep_ms(500);
         hft_server_restart(server);
-        await_return(leases);
+        hft_await_return(leases, HELD);
         check_kept(run, leases, "to a restart");
         release(run, leases, HF_OK);
     }
@@ -347,7 +332,7 @@ static void max_clients(struct hft_run *run)
         hf_client *none;
         hf_error error = {.status = HF_OK};
         take(run, client, leases, 600);
-        hft_sleep_ms(100);
+        hft_await_renewals(1, leases, HELD); /* the connections that it dials by itself are there */
         redisReply *info = hft_server_ask(server, "INFO clients");
         const char *at = strstr(info->str, "connected_clients:");
         int now = at != NULL ? atoi(at + 18) : 10;

@@ -102,7 +102,7 @@ static void kill_rate(struct hft_run *run)
     enum { EVERY_MS = 5, LEAST = 30 };
     struct hft_server *server = hft_server_start(NULL);
     struct hft_crew *crew = start_usual(run, hft_server_url(server), 1000, false);
-    hft_sleep_ms(200);
+    HFT_UNTIL_TRUE(hft_crew_acquired(crew) >= 100); /* all are at work */
     long before = hft_crew_acquired(crew);
     hft_sleep_ms(run->times * 1000L);
     long calm = hft_crew_acquired(crew) - before, kills = 0;

@@ -41,6 +41,13 @@ uint64_t hft_renewals(const hf_client *client)
     return stats.renewals;
 }
 
+uint64_t hft_failed_renewals(const hf_client *client)
+{
+    hf_stats stats;
+    hf_client_stats(client, &stats);
+    return stats.renewals_failed;
+}
+
 bool hft_are_valid(hf_lease *const *leases, int count)
 {
     int valid = 0;
@@ -73,6 +80,13 @@ void hft_await_renewals(int times, hf_lease *const *leases, int count)
             HFT_UNTIL_TRUE(earliest_end_ms(leases[i]) > ends_ms[i] + ROUNDED_MS || !hft_are_valid(leases, count));
     }
     free(ends_ms);
+}
+
+void hft_await_return(hf_lease *const *leases, int count)
+{
+    hft_await_renewals(1, leases, count);
+    for (int i = 0; i < count; i++)
+        HFT_UNTIL_TRUE(hf_lease_verify(leases[i], NULL) == HF_OK || !hf_lease_is_valid(leases[i]));
 }
 
 int64_t hft_await_end(const hf_lease *lease)

@@ -32,8 +32,12 @@ void hft_pause(int64_t until_ms, const char *what);
         }                                                                                                      \
     } while (0)
 uint64_t hft_renewals(const hf_client *client);
+uint64_t hft_failed_renewals(const hf_client *client);
 /* Until each of the leases was renewed so often, or one of them is over. */
 void hft_await_renewals(int times, hf_lease *const *leases, int count);
+/* After an outage: until each lease is renewed, and its own connection answers again, or one is over. The first connection that is
+ * back renews all. */
+void hft_await_return(hf_lease *const *leases, int count);
 bool hft_are_valid(hf_lease *const *leases, int count);
 /* Until the lease is over. Returns when it was last seen valid, by hft_boottime_ms; 0: it never was. */
 int64_t hft_await_end(const hf_lease *lease);
