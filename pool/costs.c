@@ -17,7 +17,7 @@
 #define LEFT_TRIPS     4
 #define GRACE_WAKE_UPS 16
 #define FEW            8 /* followers */
-#define SLEEP_LOOKS    8
+#define SLEEP_SENDS    4
 #define OWN_SLEEPS     2 /* what a thread does once it is awake, and the server for it, takes as long again */
 #define YIELD_OWN      2 /* till a thread that yields has the CPU again some have had it twice */
 #define SLICE_SLEEPS   4
@@ -64,11 +64,6 @@ void hfi_costs_note_sleep(struct hfi_costs *costs, int64_t used_ns)
     note(&costs->sleep_ns, least(used_ns, HFI_SLICE_NS), STEPS);
 }
 
-void hfi_costs_note_look(struct hfi_costs *costs, int64_t used_ns)
-{
-    note(&costs->look_ns, least(used_ns, HFI_SLICE_NS), STEPS);
-}
-
 void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns)
 {
     note(&costs->wake_up_ns, took_ns, DOWN_STEPS);
@@ -91,10 +86,15 @@ bool hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in
     return in_flight > CROWD && hfi_costs_is_near(costs, nearest_ns);
 }
 
+bool hfi_costs_is_crowd(int followers)
+{
+    return followers > FEW;
+}
+
 int64_t hfi_costs_own_ns(const struct hfi_costs *costs, int followers)
 {
     int64_t sleep_ns = get(&costs->sleep_ns);
-    return sleep_ns == 0 && followers > FEW ? HFI_OWN_MOST_NS : least(sleep_ns * followers * OWN_SLEEPS, HFI_OWN_MOST_NS);
+    return sleep_ns == 0 && hfi_costs_is_crowd(followers) ? HFI_OWN_MOST_NS : least(sleep_ns * followers * OWN_SLEEPS, HFI_OWN_MOST_NS);
 }
 
 bool hfi_costs_looks(const struct hfi_costs *costs, const struct hfi_trip *trip)
@@ -106,7 +106,7 @@ bool hfi_costs_looks(const struct hfi_costs *costs, const struct hfi_trip *trip)
 
 bool hfi_costs_follower_looks(const struct hfi_costs *costs, int followers)
 {
-    return followers <= FEW || get(&costs->sleep_ns) > SLEEP_LOOKS * get(&costs->look_ns);
+    return !hfi_costs_is_crowd(followers) || get(&costs->sleep_ns) > SLEEP_SENDS * get(&costs->send_ns);
 }
 
 bool hfi_costs_look_is_over(const struct hfi_trip *trip, int64_t took_ns, int yields)

@@ -16,8 +16,7 @@ struct hfi_costs { /* zeroed: nothing is known */
     _Atomic(int64_t) send_ns;    /* giving a few commands to the socket */
     _Atomic(int64_t) wake_up_ns; /* from a kick till the thread that slept runs */
     _Atomic(int64_t) yield_ns;   /* till the others that want this CPU have had it */
-    _Atomic(int64_t) sleep_ns;   /* CPU time of a thread that sleeps till it is woken, */
-    _Atomic(int64_t) look_ns;    /* and of one that looks whether it is, and yields */
+    _Atomic(int64_t) sleep_ns;   /* CPU time of a thread that sleeps till it is woken */
 };
 
 /* Both follow the median. Of all costs: after the first no sample, however wrong, moves one by more than a step, and one that lost
@@ -25,7 +24,6 @@ struct hfi_costs { /* zeroed: nothing is known */
 void hfi_costs_note_send(struct hfi_costs *costs, int64_t took_ns);
 void hfi_costs_note_yield(struct hfi_costs *costs, int64_t took_ns);
 void hfi_costs_note_sleep(struct hfi_costs *costs, int64_t used_ns);
-void hfi_costs_note_look(struct hfi_costs *costs, int64_t used_ns);
 /* Follows what the dearest ninth takes: those found the CPU idle. Others are cheap because some thread kept it awake, which says
  * nothing of what that saves. */
 void hfi_costs_note_wake_up(struct hfi_costs *costs, int64_t took_ns);
@@ -43,13 +41,15 @@ bool    hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns); /*
 /* A command waits for the reader of the next reply, who sends it with others: beside a near server, where so many commands are
  * under way that a reply is soon there. */
 bool    hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight);
+bool    hfi_costs_is_crowd(int followers);
 /* Followers, threads that wait for another one to read, may sleep, be woken, and have the CPU before the one that measures a time.
  * That part of it is neither the server's nor another program's. While no sleep has been measured, many explain HFI_OWN_MOST_NS. */
 int64_t hfi_costs_own_ns(const struct hfi_costs *costs, int followers);
 /* A thread may look at the socket for a whole round trip, and yield between two looks. That is worth the wake-up: it saves a few of
  * them, or it costs a few yields, since others use the CPU meanwhile. */
 bool    hfi_costs_looks(const struct hfi_costs *costs, const struct hfi_trip *trip);
-/* So may a follower, for its wake-up: one of a few in any case; one of many, if a sleep costs more CPU time than some looks. */
+/* So may a follower, for its wake-up: one of a few in any case; one of a crowd, if a sleep costs as much as some sends. Else pace.h says
+ * whether a crowd looks. */
 bool    hfi_costs_follower_looks(const struct hfi_costs *costs, int followers);
 /* A look has taken so many yields, and so much longer than a trip, that it will not pay. */
 bool    hfi_costs_look_is_over(const struct hfi_trip *trip, int64_t took_ns, int yields);

@@ -12,6 +12,7 @@
 #include "pool/crowd.h"
 #include "pool/followers.h"
 #include "pool/owner.h"
+#include "pool/pace.h"
 
 #include <stdatomic.h>
 
@@ -34,6 +35,7 @@ struct hfi_deployment {
     _Atomic(bool) closed_short;        /* since hurry or close began, a command has ended without an answer */
     struct hfi_costs costs;
     struct hfi_followers followers;      /* threads that wait while another one reads for them */
+    struct hfi_pace pace;                /* whether these look, when they are many */
     struct hfi_crowd crowds[HFI_CROWDS]; /* these three last, away from what every call reads: each wait writes them */
 };
 

@@ -71,7 +71,7 @@ struct hfi_lane {
     _Atomic(int64_t) silent_ns; /* not 0: give the connection up if a command sent by then is still unanswered */
     _Atomic(bool) keeps_cpu;    /* the reader's last yield was short: no other program wants the CPU */
     _Atomic(bool) gave_cpu;     /* since then another thread's was long */
-    _Atomic(bool) looks_again;  /* there is a reader, and it tests the inbox soon, though the server may say nothing */
+    _Atomic(bool) looks_again;  /* a thread is the reader, or about to be, and tests the inbox soon, whatever the server says */
     _Atomic(int) threads;       /* in hfi_lane_wait, if lanes of its kind are chosen */
     _Atomic(int64_t) rtt_ns;
     _Atomic(int64_t) nearest_rtt_ns; /* recent minimum: the distance to the server, whatever the load */

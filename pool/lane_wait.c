@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 
 #define LISTENER_TURNS 16
-#define TIMED          16 /* of so many sleeps and looks of a thread one is measured */
+#define TIMED          16 /* of so many waits of a thread one is measured */
 
 /* Pauses are counted in sleeps. */
 static const struct hfi_trial_rules look_rules = {.score_most = 8, .hits = 1, .pause = 64, .pause_most = 1024};
@@ -150,17 +150,32 @@ static void leave_inbox(struct hfi_lane *lane)
     hfi_lane_flush_now(lane); /* behind the store: what was left before it */
 }
 
-/* Gives the read role to the thread that began to wait last: its wait will last longest, so the role moves least. */
+static bool has_heir_locked(const struct hfi_lane *lane)
+{
+    return atomic_load(&lane->state) == HFI_LANE_UP && lane->in_flight_count > lane->threadless && !hfi_list_is_empty(&lane->waiters);
+}
+
+/* Gives the read role to the thread that began to wait last: its wait will last longest, so the role moves least. Where a crowd
+ * looks, that one has it soon: what is listed until then is left to it. Else it may have to be woken first. */
 static void pass_role(struct hfi_lane *lane)
 {
-    bool kick = false;
+    bool kick = false, is_left = hfi_pace_looks(&lane->deployment->pace) && hfi_costs_is_crowd(atomic_load(&lane->waiting));
+    if (is_left)
+        hfi_lane_flush_now(lane);
+    else
+        leave_inbox(lane);
     HFI_PERTURB("read-to-role-back");
     hfi_lane_lock(lane);
+    if (is_left && !has_heir_locked(lane)) {
+        hfi_lane_unlock(lane);
+        leave_inbox(lane); /* while we have the role: else nobody may read the replies */
+        hfi_lane_lock(lane);
+    }
     lane->reading = false;
     if (atomic_load(&lane->state) != HFI_LANE_UP) {
         (void)pthread_cond_signal(&lane->quiet);
         kick = true; /* the listener needs the role to close the connection */
-    } else if (lane->in_flight_count > lane->threadless && !hfi_list_is_empty(&lane->waiters)) {
+    } else if (has_heir_locked(lane)) {
         struct waiter *next = hfi_list_last(&lane->waiters, struct waiter, link);
         hfi_list_remove(&next->link);
         (void)atomic_fetch_sub(&lane->waiting, 1);
@@ -192,6 +207,8 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
     while (!hfi_park_is_woken(park, epoch) && is_worth_reading(lane) &&
            hfi_now(lane->deployment->clock) < until_ns) {
         enum hfi_taken taken = hfi_lane_take_in(lane, fresh);
+        if (!fresh)
+            hfi_lane_flush_now(lane); /* what the reader before us left */
         fresh = true;
         if (taken == HFI_EMPTY)
             taken = look_for_reply(lane, park, epoch, until_ns);
@@ -215,7 +232,6 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
         hfi_lane_flush_now(lane); /* first, so that the server works while we wake the threads it answered */
         hfi_lane_run_completions(lane);
     }
-    leave_inbox(lane); /* the next reader may have to be woken first */
     pass_role(lane);
 }
 
@@ -243,20 +259,16 @@ static bool take_role_locked(struct hfi_lane *lane)
 }
 
 /* A follower, whose reply another thread reads, looks for its wake-up as that one looks at the socket: who does not sleep need not be
- * woken. Where many do, and a wake-up is cheap, the yields of all would take longer; and while other programs want the CPU, each
- * would give it away. began_ns: now. */
-static bool look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t began_ns, int64_t until_ns, bool timed)
+ * woken. While other programs want the CPU, each yield would give it away. began_ns: now. */
+static bool look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t began_ns, int64_t until_ns)
 {
     static _Thread_local struct hfi_trial trial;
     struct hfi_costs *costs = &lane->deployment->costs;
     struct hfi_trip trip = trip_of(lane, began_ns);
-    int followers = hfi_followers_count(&lane->deployment->followers, began_ns);
     bool keeps_cpu = atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed) &&
                      !atomic_load_explicit(&lane->gave_cpu, memory_order_relaxed);
-    if (!keeps_cpu || !hfi_costs_follower_looks(costs, followers) ||
-        !hfi_costs_looks(costs, &trip) || !hfi_trial_ask(&trial, hfi_costs_sleeps(trip.own_ns)))
+    if (!keeps_cpu || !hfi_costs_looks(costs, &trip) || !hfi_trial_ask(&trial, hfi_costs_sleeps(trip.own_ns)))
         return false;
-    int64_t used_ns = timed ? hfi_cpu_ns() : 0;
     int64_t now_ns = began_ns, before_ns = began_ns;
     bool is_long = false, found = hfi_park_is_woken(park, epoch);
     int yields = 0;
@@ -268,8 +280,6 @@ static bool look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint3
         found = hfi_park_is_woken(park, epoch);
         is_long = was_long(lane, before_ns, now_ns, trip.own_ns);
     }
-    if (timed && yields > 0)
-        hfi_costs_note_look(costs, (hfi_cpu_ns() - used_ns) / yields);
     if (is_long && atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed)) /* else the reader knows already */
         atomic_store_explicit(&lane->gave_cpu, true, memory_order_relaxed);
     if (yields > 0 && (found || now_ns < until_ns))
@@ -284,7 +294,11 @@ static bool follow(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch,
     bool timed = waits++ % TIMED == 0;
     int64_t now_ns = hfi_now(deployment->clock);
     uint32_t joined = hfi_followers_join(&deployment->followers, now_ns);
-    bool woken = look_for_wake_up(lane, park, epoch, now_ns, until_ns, timed);
+    int followers = hfi_followers_count(&deployment->followers, now_ns);
+    bool by_pace = !hfi_costs_follower_looks(&deployment->costs, followers);
+    if (by_pace)
+        hfi_pace_note(&deployment->pace, now_ns, followers);
+    bool woken = (!by_pace || hfi_pace_looks(&deployment->pace)) && look_for_wake_up(lane, park, epoch, now_ns, until_ns);
     if (!woken) {
         int64_t used_ns = timed ? hfi_cpu_ns() : 0;
         woken = hfi_park_wait(park, epoch, until_ns);

@@ -291,7 +291,7 @@ void hfi_pool_count(struct hfi_pool *pool, struct hfi_pool_counts *counts)
     counts->send_ns = atomic_load(&costs->send_ns);
     counts->yield_ns = atomic_load(&costs->yield_ns);
     counts->sleep_ns = atomic_load(&costs->sleep_ns);
-    counts->look_ns = atomic_load(&costs->look_ns);
+    counts->crowd_looks = hfi_pace_looks(&pool->deployment.pace);
     hfi_node_count(pool->node, counts);
     hfi_borrowers_count(pool->borrowers, counts);
 }

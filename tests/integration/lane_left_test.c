@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lane_left_test.c - the listener's work is done by the listener, also when another thread has taken the event that
  * it slept on, and by no other thread. Nothing here has a deadline: work that is not done is waited for in vain.
- * (Linked so that hfi_dial_end and sched_yield are the ones below.) */
+ * (Linked so that hfi_dial_end, hfi_park_wake and sched_yield are the ones below.) */
 #include "pool/dial.h"
 #include "pool/lane_private.h"
 #include "tests/support/fds.h"
@@ -264,6 +264,127 @@ static void nothing_is_left_to_a_reader_that_sleeps_till_the_reply(void **state)
         assert_false(is_left_and_sent(1));
 }
 
+/* The server is near, so commands gather; threads sleep, and are said to look. */
+static void have_a_crowd_that_looks(bool looks)
+{
+    atomic_store(&lane->deployment->costs.send_ns, HFI_MS);
+    atomic_store(&lane->nearest_rtt_ns, 1);
+    atomic_store(&lane->deployment->costs.wake_up_ns, 1);
+    atomic_store(&lane->deployment->costs.yield_ns, 1);
+    atomic_store(&lane->deployment->pace.turn_ends_ns, HFI_NEVER);
+    atomic_store(&lane->deployment->pace.looks, looks);
+}
+
+struct guest { /* waits for something else than a reply */
+    struct hfi_park park;
+    uint32_t epoch;
+    _Atomic(int) tid;
+};
+
+static void *wait_to_be_woken(void *arg)
+{
+    struct guest *guest = arg;
+    atomic_store(&guest->tid, gettid());
+    (void)hfi_lane_wait(lane, &guest->park, guest->epoch, HFI_NEVER);
+    return NULL;
+}
+
+static void have_nobody_wait_for_replies(void)
+{
+    hfi_lane_lock(lane);
+    for (struct hfi_list *at = lane->in_flight.next; at != &lane->in_flight; at = at->next)
+        hfi_container_of(at, struct hfi_command, link)->awaited = HFI_AWAITED_BY_NOBODY;
+    lane->threadless = lane->in_flight_count;
+    hfi_lane_unlock(lane);
+}
+
+static void nothing_is_left_to_a_crowd_of_which_none_will_read(void **state)
+{
+    enum { CALLS = 9, GUESTS = 12 };
+    struct hft_call calls[CALLS];
+    struct guest guests[GUESTS];
+    pthread_t threads[GUESTS];
+    (void)state;
+    hft_ask(lane, &calls[0], "PING");
+    hft_call_done(&calls[0]);
+    have_a_crowd_that_looks(true);
+    hft_server_freeze(server);
+    for (int i = 0; i < CALLS - 1; i++)
+        hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
+    for (int i = 0; i < GUESTS; i++) {
+        hfi_park_init(&guests[i].park);
+        guests[i].epoch = hfi_park_epoch(&guests[i].park);
+        atomic_init(&guests[i].tid, 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, wait_to_be_woken, &guests[i]), 0);
+        HFT_UNTIL(somebody_reads() && atomic_load(&lane->waiting) == i && hft_is_asleep(atomic_load(&guests[i].tid)));
+    }
+    have_nobody_wait_for_replies();
+    hfi_park_wake(&guests[0].park); /* its thread reads */
+    (void)pthread_join(threads[0], NULL);
+    hft_post(lane, &calls[CALLS - 1], hft_command("PING", HFI_NEVER));
+    bool was_sent = hfi_inbox_is_empty(&lane->inbox);
+    have_a_crowd_that_looks(false);
+    hft_server_thaw(server);
+    for (int i = 1; i < GUESTS; i++) {
+        hfi_park_wake(&guests[i].park);
+        (void)pthread_join(threads[i], NULL);
+    }
+    for (int i = 0; i < CALLS; i++) {
+        HFT_UNTIL(hft_is_over(&calls[i]));
+        is_answered(&calls[i]);
+    }
+    assert_true(was_sent);
+}
+
+static _Atomic(bool) lists_meanwhile;
+static bool was_left;
+
+void __real_hfi_park_wake(struct hfi_park *park);
+void __wrap_hfi_park_wake(struct hfi_park *park);
+
+/* By the thread that gives the read role to the next one, which does not run yet. */
+void __wrap_hfi_park_wake(struct hfi_park *park)
+{
+    if (atomic_exchange(&lists_meanwhile, false)) {
+        was_left = atomic_load(&lane->looks_again); /* else it would be sent here */
+        hft_list(lane, &late, hft_command("PING", HFI_NEVER));
+    }
+    __real_hfi_park_wake(park);
+}
+
+static void what_is_listed_while_a_crowd_passes_the_read_role_on_is_left_and_sent(void **state)
+{
+    enum { CALLS = 12 };
+    struct hft_call calls[CALLS];
+    struct waiting waiting[CALLS];
+    pthread_t threads[CALLS];
+    (void)state;
+    hft_ask(lane, &calls[0], "PING");
+    hft_call_done(&calls[0]);
+    have_a_crowd_that_looks(true);
+    hft_server_freeze(server);
+    for (int i = 0; i < CALLS; i++) {
+        waiting[i].call = &calls[i];
+        atomic_init(&waiting[i].tid, 0);
+        hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
+        assert_int_equal(pthread_create(&threads[i], NULL, wait_for_reply, &waiting[i]), 0);
+        HFT_UNTIL(somebody_reads() && atomic_load(&lane->waiting) == i && hft_is_asleep(atomic_load(&waiting[i].tid)));
+    }
+    HFT_UNTIL(hfi_inbox_is_empty(&lane->inbox));
+    atomic_store(&lists_meanwhile, true);
+    __real_hfi_park_wake(&calls[0].park); /* its thread reads, and has to look whether its call is over */
+    HFT_UNTIL(!atomic_load(&lists_meanwhile) && hfi_inbox_is_empty(&lane->inbox));
+    hft_server_thaw(server);
+    for (int i = 0; i < CALLS; i++) {
+        (void)pthread_join(threads[i], NULL);
+        is_answered(&calls[i]);
+    }
+    hft_wait(lane, &late);
+    is_answered(&late);
+    have_a_crowd_that_looks(false);
+    assert_true(was_left);
+}
+
 static uint32_t joined(void)
 {
     struct hfi_followers *all = &lane->deployment->followers;
@@ -395,6 +516,8 @@ int main(void)
         cmocka_unit_test(what_is_left_to_a_reader_is_sent_though_the_server_says_nothing),
         cmocka_unit_test(who_sends_knows_that_the_reader_has_left_meanwhile),
         cmocka_unit_test(nothing_is_left_to_a_reader_that_sleeps_till_the_reply),
+        cmocka_unit_test(nothing_is_left_to_a_crowd_of_which_none_will_read),
+        cmocka_unit_test(what_is_listed_while_a_crowd_passes_the_read_role_on_is_left_and_sent),
         cmocka_unit_test(who_sleeps_for_long_is_no_follower_any_more),
         cmocka_unit_test(a_look_at_a_server_that_says_nothing_ends),
         cmocka_unit_test(a_command_listed_as_the_lane_comes_up_and_flushed_later_is_sent),

@@ -214,16 +214,16 @@ static void a_yield_is_long_by_what_a_wake_up_costs(void **state)
     assert_true(hfi_costs_is_long(&dear, HFI_MS + 1, 0)); /* what a scheduler gives to a program that computes, at least */
 }
 
-/* By CPU time, which a busy machine does not lengthen: some 4 us and 2.5 us where a wake-up is cheap. */
-static void one_of_many_followers_looks_where_a_sleep_costs_more_than_some_looks(void **state)
+/* Of the CPU a sleep uses some 4 us where a wake-up is cheap; a send takes 8 us in either place. */
+static void a_crowd_looks_at_once_where_a_sleep_costs_as_much_as_some_sends(void **state)
 {
     struct hfi_costs cheap = {0}, dear = {0};
     (void)state;
     hfi_costs_note_sleep(&cheap, 4 * US);
     hfi_costs_note_sleep(&dear, 90 * US);
-    assert_true(hfi_costs_follower_looks(&dear, 500)); /* what a look costs is not known before there is one */
-    hfi_costs_note_look(&cheap, 5 * US / 2);
-    hfi_costs_note_look(&dear, 5 * US / 2);
+    assert_true(hfi_costs_follower_looks(&dear, 500)); /* what a send costs is not known before there is one */
+    hfi_costs_note_send(&cheap, 8 * US);
+    hfi_costs_note_send(&dear, 8 * US);
     assert_true(hfi_costs_follower_looks(&cheap, 8));
     assert_false(hfi_costs_follower_looks(&cheap, 9));
     assert_true(hfi_costs_follower_looks(&dear, 500));
@@ -307,7 +307,7 @@ int main(void)
         cmocka_unit_test(looking_pays_where_a_trip_is_a_few_yields_long),
         cmocka_unit_test(a_look_is_over_after_a_few_trips_and_yields),
         cmocka_unit_test(a_yield_is_long_by_what_a_wake_up_costs),
-        cmocka_unit_test(one_of_many_followers_looks_where_a_sleep_costs_more_than_some_looks),
+        cmocka_unit_test(a_crowd_looks_at_once_where_a_sleep_costs_as_much_as_some_sends),
         cmocka_unit_test(what_followers_use_is_no_sign_of_other_programs_nor_of_a_busy_server),
         cmocka_unit_test(the_distance_does_not_grow_by_what_our_own_threads_explain),
         cmocka_unit_test(a_pause_is_shorter_where_many_sleep_through_it),

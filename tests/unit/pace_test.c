@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "pool/pace.h"
+#include "pool/times.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define US        (HFI_MS / 1000)
+#define FOLLOWERS 60
+
+struct world { /* in which each way has its speed */
+    struct hfi_pace pace;
+    int64_t now_ns;
+    int64_t slept_us, looked_us; /* between two waits of the crowd */
+    int turns, looked;           /* how many, and in how many of them they looked */
+};
+
+/* Till the turn has ended. */
+static void have_turn(struct world *world)
+{
+    bool looks = hfi_pace_looks(&world->pace);
+    int64_t began_ns = world->pace.began_ns;
+    while (world->pace.began_ns == began_ns) {
+        world->now_ns += (looks ? world->looked_us : world->slept_us) * US;
+        hfi_pace_note(&world->pace, world->now_ns, FOLLOWERS);
+    }
+    world->turns++;
+    world->looked += looks;
+}
+
+static void have_turns(struct world *world, int turns)
+{
+    world->turns = world->looked = 0;
+    while (world->turns < turns)
+        have_turn(world);
+}
+
+static struct world begun(int64_t slept_us, int64_t looked_us)
+{
+    struct world world = {.now_ns = HFI_SECOND, .slept_us = slept_us, .looked_us = looked_us};
+    have_turn(&world);
+    return world;
+}
+
+static void they_sleep_till_to_look_was_faster_three_times(void **state)
+{
+    struct world world = begun(10, 8);
+    (void)state;
+    assert_false(hfi_pace_looks(&world.pace));
+    for (int i = 0; i < 3; i++) {
+        have_turns(&world, i == 0 ? 2 : 3); /* one or two asleep, one of looks */
+        assert_int_equal(world.looked, 1);
+    }
+    assert_true(hfi_pace_looks(&world.pace));
+    have_turns(&world, 1000);
+    assert_true(world.looked > 970);
+}
+
+static void they_sleep_where_that_is_as_fast(void **state)
+{
+    struct world world = begun(100, 94); /* less than a sixteenth: looks use more of the CPU */
+    (void)state;
+    have_turns(&world, 1000);
+    assert_in_range(world.looked, 1000 / 65, 1000 / 65 + 7); /* and to look is tried ever more rarely, but not never */
+    assert_false(hfi_pace_looks(&world.pace));
+}
+
+static void they_sleep_again_where_to_look_has_grown_slow(void **state)
+{
+    struct world world = begun(10, 8);
+    (void)state;
+    have_turns(&world, 500);
+    assert_true(world.looked > 470);
+    world.looked_us = 12;
+    have_turns(&world, 65 + 9);
+    have_turns(&world, 1000);
+    assert_true(world.looked < 30);
+}
+
+/* By chance, or by other programs. */
+static void a_turn_or_two_decide_nothing(void **state)
+{
+    struct world world = begun(10, 12);
+    (void)state;
+    have_turns(&world, 200);
+    while (!hfi_pace_looks(&world.pace))
+        have_turn(&world);
+    world.looked_us = 5;
+    have_turn(&world);
+    while (!hfi_pace_looks(&world.pace))
+        have_turn(&world);
+    have_turn(&world);
+    world.looked_us = 12;
+    have_turns(&world, 200);
+    assert_true(world.looked < 20);
+    assert_false(world.pace.usual);
+}
+
+static void a_turn_lasts_till_each_has_waited_often(void **state)
+{
+    struct world world = begun(1000, 1000);
+    int64_t began_ns = world.now_ns;
+    (void)state;
+    have_turn(&world);
+    assert_true(world.now_ns - began_ns >= 16 * FOLLOWERS * HFI_MS);
+    world.slept_us = world.looked_us = 1;
+    began_ns = world.now_ns;
+    have_turn(&world);
+    assert_true(world.now_ns - began_ns == HFI_TURN_NS);
+}
+
+/* Its waits took long for another reason than the way that they had. */
+static void a_turn_without_a_crowd_for_a_while_says_nothing(void **state)
+{
+    struct world world = begun(10, 8);
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        world.now_ns += 2 * HFI_TURN_NS;
+        have_turn(&world);
+    }
+    assert_int_equal(world.looked, 0);
+    have_turns(&world, 100);
+    assert_true(world.looked > 80);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(they_sleep_till_to_look_was_faster_three_times),
+        cmocka_unit_test(they_sleep_where_that_is_as_fast),
+        cmocka_unit_test(they_sleep_again_where_to_look_has_grown_slow),
+        cmocka_unit_test(a_turn_or_two_decide_nothing),
+        cmocka_unit_test(a_turn_lasts_till_each_has_waited_often),
+        cmocka_unit_test(a_turn_without_a_crowd_for_a_while_says_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
