@@ -36,7 +36,7 @@ struct hfi_deployment {
     struct hfi_costs costs;
     struct hfi_followers followers;      /* threads that wait while another one reads for them */
     struct hfi_pace pace;                /* whether these look, when they are many */
-    struct hfi_crowd crowds[HFI_CROWDS]; /* these three last, away from what every call reads: each wait writes them */
+    struct hfi_crowd crowds[HFI_CROWDS]; /* these four last, away from what nobody changes: each wait writes some of them */
 };
 
 /* For a zeroed deployment whose ops, self, clock and log are set. False: no memory or descriptor; done is still due. */

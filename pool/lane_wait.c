@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 
 #define LISTENER_TURNS 16
-#define TIMED          16 /* of so many waits of a thread one is measured */
+#define TIMED          16 /* of so many sleeps of a thread one is measured */
 
 /* Pauses are counted in sleeps. */
 static const struct hfi_trial_rules look_rules = {.score_most = 8, .hits = 1, .pause = 64, .pause_most = 1024};
@@ -24,6 +24,7 @@ struct waiter { /* on its thread's stack; in the lane's list under the lane's mu
     struct hfi_list link;
     struct hfi_park *park;
     bool chosen; /* this thread was given the read role */
+    _Atomic(bool) looks; /* it has the CPU soon, without being woken */
 };
 
 /* ---- looking, and sleeping ---- */
@@ -150,13 +151,15 @@ static void leave_inbox(struct hfi_lane *lane)
     hfi_lane_flush_now(lane); /* behind the store: what was left before it */
 }
 
-static bool has_heir_locked(const struct hfi_lane *lane)
+/* The thread that began to wait last: its wait will last longest, so the role moves least. NULL: nobody is to read. */
+static struct waiter *heir_locked(const struct hfi_lane *lane)
 {
-    return atomic_load(&lane->state) == HFI_LANE_UP && lane->in_flight_count > lane->threadless && !hfi_list_is_empty(&lane->waiters);
+    bool none = atomic_load(&lane->state) != HFI_LANE_UP || lane->in_flight_count <= lane->threadless || hfi_list_is_empty(&lane->waiters);
+    return none ? NULL : hfi_list_last(&lane->waiters, struct waiter, link);
 }
 
-/* Gives the read role to the thread that began to wait last: its wait will last longest, so the role moves least. Where a crowd
- * looks, that one has it soon: what is listed until then is left to it. Else it may have to be woken first. */
+/* What is listed meanwhile is left to the next reader where it is a crowd's turn to look, and that thread does. Else it may have to be
+ * woken first. */
 static void pass_role(struct hfi_lane *lane)
 {
     bool kick = false, is_left = hfi_pace_looks(&lane->deployment->pace) && hfi_costs_is_crowd(atomic_load(&lane->waiting));
@@ -166,17 +169,18 @@ static void pass_role(struct hfi_lane *lane)
         leave_inbox(lane);
     HFI_PERTURB("read-to-role-back");
     hfi_lane_lock(lane);
-    if (is_left && !has_heir_locked(lane)) {
+    struct waiter *next = heir_locked(lane);
+    if (is_left && (next == NULL || !atomic_load(&next->looks))) {
         hfi_lane_unlock(lane);
         leave_inbox(lane); /* while we have the role: else nobody may read the replies */
         hfi_lane_lock(lane);
+        next = heir_locked(lane);
     }
     lane->reading = false;
     if (atomic_load(&lane->state) != HFI_LANE_UP) {
         (void)pthread_cond_signal(&lane->quiet);
         kick = true; /* the listener needs the role to close the connection */
-    } else if (has_heir_locked(lane)) {
-        struct waiter *next = hfi_list_last(&lane->waiters, struct waiter, link);
+    } else if (next != NULL) {
         hfi_list_remove(&next->link);
         (void)atomic_fetch_sub(&lane->waiting, 1);
         next->chosen = true;
@@ -207,8 +211,6 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
     while (!hfi_park_is_woken(park, epoch) && is_worth_reading(lane) &&
            hfi_now(lane->deployment->clock) < until_ns) {
         enum hfi_taken taken = hfi_lane_take_in(lane, fresh);
-        if (!fresh)
-            hfi_lane_flush_now(lane); /* what the reader before us left */
         fresh = true;
         if (taken == HFI_EMPTY)
             taken = look_for_reply(lane, park, epoch, until_ns);
@@ -251,6 +253,9 @@ static bool wait_for_message(struct hfi_lane *lane, struct hfi_park *park, uint3
     return woken;
 }
 
+/* Whether this thread's looks for its wake-ups find one. */
+static _Thread_local struct hfi_trial wake_up_looks;
+
 static bool take_role_locked(struct hfi_lane *lane)
 {
     bool mine = !lane->reading && atomic_load(&lane->state) == HFI_LANE_UP && lane->in_flight_count > 0;
@@ -260,51 +265,56 @@ static bool take_role_locked(struct hfi_lane *lane)
 
 /* A follower, whose reply another thread reads, looks for its wake-up as that one looks at the socket: who does not sleep need not be
  * woken. While other programs want the CPU, each yield would give it away. began_ns: now. */
-static bool look_for_wake_up(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t began_ns, int64_t until_ns)
+static bool look_for_wake_up(struct hfi_lane *lane, struct waiter *me, uint32_t epoch, int64_t began_ns, int64_t until_ns)
 {
-    static _Thread_local struct hfi_trial trial;
     struct hfi_costs *costs = &lane->deployment->costs;
     struct hfi_trip trip = trip_of(lane, began_ns);
     bool keeps_cpu = atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed) &&
                      !atomic_load_explicit(&lane->gave_cpu, memory_order_relaxed);
-    if (!keeps_cpu || !hfi_costs_looks(costs, &trip) || !hfi_trial_ask(&trial, hfi_costs_sleeps(trip.own_ns)))
+    if (!keeps_cpu || !hfi_costs_looks(costs, &trip) || !hfi_trial_ask(&wake_up_looks, hfi_costs_sleeps(trip.own_ns)))
         return false;
     int64_t now_ns = began_ns, before_ns = began_ns;
-    bool is_long = false, found = hfi_park_is_woken(park, epoch);
+    bool is_long = false, found = hfi_park_is_woken(me->park, epoch);
     int yields = 0;
+    atomic_store(&me->looks, true);
     while (!found && !is_long && now_ns < until_ns && !hfi_costs_look_is_over(&trip, now_ns - began_ns, yields)) {
         (void)sched_yield();
         yields++;
         before_ns = now_ns;
         now_ns = hfi_now(lane->deployment->clock);
-        found = hfi_park_is_woken(park, epoch);
+        found = hfi_park_is_woken(me->park, epoch);
         is_long = was_long(lane, before_ns, now_ns, trip.own_ns);
     }
+    atomic_store(&me->looks, false);
     if (is_long && atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed)) /* else the reader knows already */
         atomic_store_explicit(&lane->gave_cpu, true, memory_order_relaxed);
     if (yields > 0 && (found || now_ns < until_ns))
-        hfi_trial_note(&trial, &look_rules, found && !is_long);
+        hfi_trial_note(&wake_up_looks, &look_rules, found && !is_long);
     return found;
 }
 
-static bool follow(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
+static bool sleep_till_woken(struct hfi_lane *lane, struct waiter *me, uint32_t epoch, int64_t until_ns)
 {
-    static _Thread_local unsigned waits;
+    static _Thread_local unsigned sleeps;
+    bool timed = sleeps++ % TIMED == 0;
+    int64_t used_ns = timed ? hfi_cpu_ns() : 0;
+    bool woken = hfi_park_wait(me->park, epoch, until_ns);
+    if (timed)
+        hfi_costs_note_sleep(&lane->deployment->costs, hfi_cpu_ns() - used_ns);
+    return woken;
+}
+
+static bool follow(struct hfi_lane *lane, struct waiter *me, uint32_t epoch, int64_t until_ns)
+{
     struct hfi_deployment *deployment = lane->deployment;
-    bool timed = waits++ % TIMED == 0;
     int64_t now_ns = hfi_now(deployment->clock);
     uint32_t joined = hfi_followers_join(&deployment->followers, now_ns);
     int followers = hfi_followers_count(&deployment->followers, now_ns);
-    bool by_pace = !hfi_costs_follower_looks(&deployment->costs, followers);
-    if (by_pace)
-        hfi_pace_note(&deployment->pace, now_ns, followers);
-    bool woken = (!by_pace || hfi_pace_looks(&deployment->pace)) && look_for_wake_up(lane, park, epoch, now_ns, until_ns);
-    if (!woken) {
-        int64_t used_ns = timed ? hfi_cpu_ns() : 0;
-        woken = hfi_park_wait(park, epoch, until_ns);
-        if (timed)
-            hfi_costs_note_sleep(&deployment->costs, hfi_cpu_ns() - used_ns);
-    }
+    hfi_pace_note(&deployment->pace, now_ns, followers);
+    bool looks = hfi_costs_follower_looks(&deployment->costs, followers) || hfi_pace_looks(&deployment->pace);
+    if (!looks)
+        (void)hfi_trial_ask(&wake_up_looks, 1); /* a pause passes in all sleeps */
+    bool woken = (looks && look_for_wake_up(lane, me, epoch, now_ns, until_ns)) || sleep_till_woken(lane, me, epoch, until_ns);
     hfi_followers_leave(&deployment->followers, joined);
     return woken;
 }
@@ -327,7 +337,7 @@ static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, i
         hfi_lane_unlock(lane);
         HFI_PERTURB("waiter-to-wait");
         if (!mine) {
-            bool woken = by_message ? wait_for_message(lane, park, epoch, until_ns, &in_vain) : follow(lane, park, epoch, until_ns);
+            bool woken = by_message ? wait_for_message(lane, park, epoch, until_ns, &in_vain) : follow(lane, &me, epoch, until_ns);
             hfi_lane_lock(lane);
             mine = me.chosen;
             if (mine) {

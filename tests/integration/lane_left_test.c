@@ -264,15 +264,30 @@ static void nothing_is_left_to_a_reader_that_sleeps_till_the_reply(void **state)
         assert_false(is_left_and_sent(1));
 }
 
-/* The server is near, so commands gather; threads sleep, and are said to look. */
+/* The server is near, so commands gather; and to look is worth it. */
 static void have_a_crowd_that_looks(bool looks)
 {
     atomic_store(&lane->deployment->costs.send_ns, HFI_MS);
     atomic_store(&lane->nearest_rtt_ns, 1);
-    atomic_store(&lane->deployment->costs.wake_up_ns, 1);
-    atomic_store(&lane->deployment->costs.yield_ns, 1);
+    atomic_store(&lane->rtt_ns, 1);
+    atomic_store(&lane->deployment->costs.wake_up_ns, HFI_MS);
     atomic_store(&lane->deployment->pace.turn_ends_ns, HFI_NEVER);
     atomic_store(&lane->deployment->pace.looks, looks);
+}
+
+static _Atomic(bool) lists_meanwhile, is_left;
+
+void __real_hfi_park_wake(struct hfi_park *park);
+void __wrap_hfi_park_wake(struct hfi_park *park);
+
+/* By the thread that gives the read role to the next one, which does not run yet. */
+void __wrap_hfi_park_wake(struct hfi_park *park)
+{
+    if (atomic_load(&lane->looks_again))
+        atomic_store(&is_left, true);
+    if (atomic_load(&lane->looks_again) && atomic_exchange(&lists_meanwhile, false))
+        hft_list(lane, &late, hft_command("PING", HFI_NEVER)); /* whoever lists, flushes: it is left */
+    __real_hfi_park_wake(park);
 }
 
 struct guest { /* waits for something else than a reply */
@@ -298,16 +313,18 @@ static void have_nobody_wait_for_replies(void)
     hfi_lane_unlock(lane);
 }
 
-static void nothing_is_left_to_a_crowd_of_which_none_will_read(void **state)
+/* Is what is listed while the reader gives its role back left to who reads next? All others sleep. */
+static bool is_left_to_sleepers(bool are_to_read)
 {
     enum { CALLS = 9, GUESTS = 12 };
     struct hft_call calls[CALLS];
     struct guest guests[GUESTS];
     pthread_t threads[GUESTS];
-    (void)state;
     hft_ask(lane, &calls[0], "PING");
     hft_call_done(&calls[0]);
     have_a_crowd_that_looks(true);
+    atomic_store(&lane->deployment->costs.wake_up_ns, 1); /* but to look is not worth it */
+    atomic_store(&lane->deployment->costs.yield_ns, 1);
     hft_server_freeze(server);
     for (int i = 0; i < CALLS - 1; i++)
         hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
@@ -318,41 +335,34 @@ static void nothing_is_left_to_a_crowd_of_which_none_will_read(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, wait_to_be_woken, &guests[i]), 0);
         HFT_UNTIL(somebody_reads() && atomic_load(&lane->waiting) == i && hft_is_asleep(atomic_load(&guests[i].tid)));
     }
-    have_nobody_wait_for_replies();
-    hfi_park_wake(&guests[0].park); /* its thread reads */
+    if (!are_to_read)
+        have_nobody_wait_for_replies();
+    atomic_store(&is_left, false);
+    __real_hfi_park_wake(&guests[0].park); /* its thread reads */
     (void)pthread_join(threads[0], NULL);
+    bool was_left = are_to_read ? atomic_load(&is_left) : atomic_load(&lane->looks_again);
     hft_post(lane, &calls[CALLS - 1], hft_command("PING", HFI_NEVER));
-    bool was_sent = hfi_inbox_is_empty(&lane->inbox);
     have_a_crowd_that_looks(false);
     hft_server_thaw(server);
     for (int i = 1; i < GUESTS; i++) {
-        hfi_park_wake(&guests[i].park);
+        __real_hfi_park_wake(&guests[i].park);
         (void)pthread_join(threads[i], NULL);
     }
     for (int i = 0; i < CALLS; i++) {
         HFT_UNTIL(hft_is_over(&calls[i]));
         is_answered(&calls[i]);
     }
-    assert_true(was_sent);
+    return was_left;
 }
 
-static _Atomic(bool) lists_meanwhile;
-static bool was_left;
-
-void __real_hfi_park_wake(struct hfi_park *park);
-void __wrap_hfi_park_wake(struct hfi_park *park);
-
-/* By the thread that gives the read role to the next one, which does not run yet. */
-void __wrap_hfi_park_wake(struct hfi_park *park)
+static void nothing_is_left_to_a_crowd_that_sleeps(void **state)
 {
-    if (atomic_exchange(&lists_meanwhile, false)) {
-        was_left = atomic_load(&lane->looks_again); /* else it would be sent here */
-        hft_list(lane, &late, hft_command("PING", HFI_NEVER));
-    }
-    __real_hfi_park_wake(park);
+    (void)state;
+    assert_false(is_left_to_sleepers(false)); /* it waits for something else, and none of it will read */
+    assert_false(is_left_to_sleepers(true));
 }
 
-static void what_is_listed_while_a_crowd_passes_the_read_role_on_is_left_and_sent(void **state)
+static void what_is_listed_while_a_crowd_that_looks_passes_the_read_role_on_is_left_and_sent(void **state)
 {
     enum { CALLS = 12 };
     struct hft_call calls[CALLS];
@@ -368,12 +378,17 @@ static void what_is_listed_while_a_crowd_passes_the_read_role_on_is_left_and_sen
         atomic_init(&waiting[i].tid, 0);
         hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
         assert_int_equal(pthread_create(&threads[i], NULL, wait_for_reply, &waiting[i]), 0);
-        HFT_UNTIL(somebody_reads() && atomic_load(&lane->waiting) == i && hft_is_asleep(atomic_load(&waiting[i].tid)));
+    }
+    HFT_UNTIL(somebody_reads() && atomic_load(&lane->waiting) == CALLS - 1);
+    atomic_store(&lists_meanwhile, true);
+    for (int i = 0; atomic_load(&lists_meanwhile); i++) { /* the reader looks whether its call is over; who reads next still does */
+        have_a_crowd_that_looks(true);
+        atomic_store(&lane->keeps_cpu, true);
+        atomic_store(&lane->gave_cpu, false);
+        __real_hfi_park_wake(&calls[i % CALLS].park);
+        (void)sched_yield();
     }
     HFT_UNTIL(hfi_inbox_is_empty(&lane->inbox));
-    atomic_store(&lists_meanwhile, true);
-    __real_hfi_park_wake(&calls[0].park); /* its thread reads, and has to look whether its call is over */
-    HFT_UNTIL(!atomic_load(&lists_meanwhile) && hfi_inbox_is_empty(&lane->inbox));
     hft_server_thaw(server);
     for (int i = 0; i < CALLS; i++) {
         (void)pthread_join(threads[i], NULL);
@@ -382,7 +397,6 @@ static void what_is_listed_while_a_crowd_passes_the_read_role_on_is_left_and_sen
     hft_wait(lane, &late);
     is_answered(&late);
     have_a_crowd_that_looks(false);
-    assert_true(was_left);
 }
 
 static uint32_t joined(void)
@@ -419,6 +433,7 @@ static void who_sleeps_for_long_is_no_follower_any_more(void **state)
 }
 
 static _Thread_local int yields; /* of this thread, between two looks */
+static _Atomic(int) yields_of_all;
 
 int __real_sched_yield(void);
 int __wrap_sched_yield(void);
@@ -426,6 +441,7 @@ int __wrap_sched_yield(void);
 int __wrap_sched_yield(void)
 {
     yields++;
+    (void)atomic_fetch_add(&yields_of_all, 1);
     return __real_sched_yield();
 }
 
@@ -463,6 +479,63 @@ static void a_look_at_a_server_that_says_nothing_ends(void **state)
     (void)state;
     for (int i = 0; i < ROUNDS; i++)
         assert_true(looks_at_silent_server() > 0);
+}
+
+static void have_followers(int count)
+{
+    struct hfi_followers *all = &lane->deployment->followers;
+    uint32_t period = hfi_followers_join(all, hft_now());
+    for (uint32_t at = period; at <= period + 1; at++)
+        atomic_store(&all->periods[at % 2], (uint64_t)at << 32 | (uint32_t)count);
+}
+
+/* How often a thread looks for its wake-up while another one reads, beside so many. */
+static int looks_for_wake_up(int followers)
+{
+    struct hft_call calls[2];
+    struct waiting waiting[2] = {{.call = &calls[0]}, {.call = &calls[1]}};
+    pthread_t threads[2];
+    hft_server_freeze(server);
+    atomic_store(&lane->deployment->costs.send_ns, 1); /* so nothing is left to the reader, who sleeps till the reply */
+    hft_post(lane, &calls[0], hft_command("PING", HFI_NEVER));
+    assert_int_equal(pthread_create(&threads[0], NULL, wait_for_reply, &waiting[0]), 0);
+    HFT_UNTIL(somebody_reads() && hft_is_asleep(atomic_load(&waiting[0].tid)));
+    hft_post(lane, &calls[1], hft_command("PING", HFI_NEVER));
+    atomic_store(&lane->rtt_ns, HFI_MS / 100); /* so it looks, if it may; nobody has lost the CPU, nor has a sleep been dear */
+    atomic_store(&lane->nearest_rtt_ns, HFI_MS / 100);
+    atomic_store(&lane->deployment->costs.sleep_ns, 0);
+    atomic_store(&lane->keeps_cpu, true);
+    atomic_store(&lane->gave_cpu, false);
+    atomic_store(&yields_of_all, 0);
+    have_followers(followers);
+    assert_int_equal(pthread_create(&threads[1], NULL, wait_for_reply, &waiting[1]), 0);
+    HFT_UNTIL(atomic_load(&lane->waiting) == 1 && hft_is_asleep(atomic_load(&waiting[1].tid)));
+    int looks = atomic_load(&yields_of_all);
+    bool in_time = hfi_followers_count(&lane->deployment->followers, hft_now()) >= followers;
+    hft_server_thaw(server);
+    for (int i = 0; i < 2; i++) {
+        (void)pthread_join(threads[i], NULL);
+        is_answered(&calls[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        atomic_store(&lane->deployment->followers.periods[i], 0);
+    return in_time ? looks : looks_for_wake_up(followers); /* they were counted no more */
+}
+
+static void one_of_a_crowd_looks_when_that_has_its_turn(void **state)
+{
+    struct hft_call call;
+    (void)state;
+    hft_ask(lane, &call, "PING");
+    hft_call_done(&call);
+    have_a_crowd_that_looks(false);
+    int64_t began_ns = hft_now();
+    assert_int_equal(looks_for_wake_up(1000), 0);
+    assert_true(atomic_load(&lane->deployment->pace.noted_ns) >= began_ns);
+    atomic_store(&lane->deployment->pace.looks, true);
+    assert_true(looks_for_wake_up(1000) > 0);
+    atomic_store(&lane->deployment->pace.looks, false);
+    assert_true(looks_for_wake_up(2) > 0); /* one of a few looks in any case */
 }
 
 static struct hft_call early;
@@ -516,10 +589,11 @@ int main(void)
         cmocka_unit_test(what_is_left_to_a_reader_is_sent_though_the_server_says_nothing),
         cmocka_unit_test(who_sends_knows_that_the_reader_has_left_meanwhile),
         cmocka_unit_test(nothing_is_left_to_a_reader_that_sleeps_till_the_reply),
-        cmocka_unit_test(nothing_is_left_to_a_crowd_of_which_none_will_read),
-        cmocka_unit_test(what_is_listed_while_a_crowd_passes_the_read_role_on_is_left_and_sent),
+        cmocka_unit_test(nothing_is_left_to_a_crowd_that_sleeps),
+        cmocka_unit_test(what_is_listed_while_a_crowd_that_looks_passes_the_read_role_on_is_left_and_sent),
         cmocka_unit_test(who_sleeps_for_long_is_no_follower_any_more),
         cmocka_unit_test(a_look_at_a_server_that_says_nothing_ends),
+        cmocka_unit_test(one_of_a_crowd_looks_when_that_has_its_turn),
         cmocka_unit_test(a_command_listed_as_the_lane_comes_up_and_flushed_later_is_sent),
     };
     return cmocka_run_group_tests(tests, start, stop);

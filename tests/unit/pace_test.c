@@ -52,7 +52,7 @@ static void they_sleep_till_to_look_was_faster_three_times(void **state)
     (void)state;
     assert_false(hfi_pace_looks(&world.pace));
     for (int i = 0; i < 3; i++) {
-        have_turns(&world, i == 0 ? 2 : 3); /* one or two asleep, one of looks */
+        have_turns(&world, 2); /* one asleep, one of looks */
         assert_int_equal(world.looked, 1);
     }
     assert_true(hfi_pace_looks(&world.pace));
@@ -76,7 +76,7 @@ static void they_sleep_again_where_to_look_has_grown_slow(void **state)
     have_turns(&world, 500);
     assert_true(world.looked > 470);
     world.looked_us = 12;
-    have_turns(&world, 65 + 9);
+    have_turns(&world, 64 + 9);
     have_turns(&world, 1000);
     assert_true(world.looked < 30);
 }
@@ -118,13 +118,26 @@ static void a_turn_without_a_crowd_for_a_while_says_nothing(void **state)
 {
     struct world world = begun(10, 8);
     (void)state;
+    have_turn(&world);
+    assert_true(hfi_pace_looks(&world.pace)); /* a trial, */
     for (int i = 0; i < 100; i++) {
-        world.now_ns += 2 * HFI_TURN_NS;
+        world.now_ns += HFI_TURN_NS / 2; /* within which it happens, or as it ends */
         have_turn(&world);
+        assert_false(hfi_pace_looks(&world.pace)); /* which is over with its turn */
     }
-    assert_int_equal(world.looked, 0);
     have_turns(&world, 100);
     assert_true(world.looked > 80);
+}
+
+static void a_way_that_is_much_slower_has_no_long_turn(void **state)
+{
+    struct world world = begun(20, 2000);
+    (void)state;
+    have_turn(&world);
+    int64_t began_ns = world.now_ns;
+    have_turn(&world);
+    assert_int_equal(world.looked, 1);
+    assert_true(world.now_ns - began_ns < HFI_TURN_NS + 2 * HFI_MS + 1);
 }
 
 int main(void)
@@ -135,6 +148,7 @@ int main(void)
         cmocka_unit_test(they_sleep_again_where_to_look_has_grown_slow),
         cmocka_unit_test(a_turn_or_two_decide_nothing),
         cmocka_unit_test(a_turn_lasts_till_each_has_waited_often),
+        cmocka_unit_test(a_way_that_is_much_slower_has_no_long_turn),
         cmocka_unit_test(a_turn_without_a_crowd_for_a_while_says_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
