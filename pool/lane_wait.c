@@ -313,7 +313,7 @@ static bool follow(struct hfi_lane *lane, struct waiter *me, uint32_t epoch, int
     hfi_pace_note(&deployment->pace, now_ns, followers);
     bool looks = hfi_costs_follower_looks(&deployment->costs, followers) || hfi_pace_looks(&deployment->pace);
     if (!looks)
-        (void)hfi_trial_ask(&wake_up_looks, 1); /* a pause passes in all sleeps */
+        (void)hfi_trial_ask(&wake_up_looks, 1); /* pauses pass in these sleeps, too */
     bool woken = (looks && look_for_wake_up(lane, me, epoch, now_ns, until_ns)) || sleep_till_woken(lane, me, epoch, until_ns);
     hfi_followers_leave(&deployment->followers, joined);
     return woken;
@@ -365,6 +365,7 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch,
         return wait(lane, park, epoch, until_ns);
     (void)atomic_fetch_add(&lane->threads, 1);
     (void)atomic_fetch_add(crowd, 1);
+    hfi_pace_count(&lane->deployment->pace);
     bool woken = wait(lane, park, epoch, until_ns);
     (void)atomic_fetch_sub(crowd, 1);
     (void)atomic_fetch_sub(&lane->threads, 1);

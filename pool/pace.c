@@ -4,20 +4,16 @@
 #include "pool/times.h"
 
 #define EACH_WAITS 16 /* of each follower, else a turn goes on: those that began in another turn are few then */
-#define SLOW       2  /* but a way that is so much slower has lost by then */
+#define LOST_WAITS 4  /* or of these, where a way is */
+#define SLOW       2  /* so much slower */
 #define WORTH      16 /* to look uses more of the CPU: it has to be faster by this part */
 #define WINS       3
 #define GAP_MOST   64
-#define PAUSES     4  /* who waits for such a part of a turn waits for no reply: nobody is there */
+#define PAUSES     2  /* in such a part of a turn threads begin to wait, or there is no crowd */
 
 static int64_t wait_ns(const struct hfi_pace *pace, int64_t now_ns, int waits)
 {
     return (now_ns - pace->began_ns) / (waits > 0 ? waits : 1);
-}
-
-static bool has_lost(const struct hfi_pace *pace, int64_t now_ns, int waits)
-{
-    return atomic_load(&pace->looks) != pace->usual && wait_ns(pace, now_ns, waits) > SLOW * pace->usual_ns;
 }
 
 static void end_usual_turn(struct hfi_pace *pace, int64_t took_ns)
@@ -27,12 +23,10 @@ static void end_usual_turn(struct hfi_pace *pace, int64_t took_ns)
         atomic_store(&pace->looks, !pace->usual);
 }
 
-static void end_other_turn(struct hfi_pace *pace, int64_t took_ns)
+static void end_other_turn(struct hfi_pace *pace, bool has_won)
 {
-    int64_t slept_ns = pace->usual ? took_ns : pace->usual_ns, looked_ns = pace->usual ? pace->usual_ns : took_ns;
-    bool looks = looked_ns < slept_ns - slept_ns / WORTH;
     int gap = 2 * pace->gap + 1;
-    pace->wins += looks != pace->usual ? 1 : pace->wins > 0 ? -1 : 0;
+    pace->wins += has_won ? 1 : pace->wins > 0 ? -1 : 0;
     pace->gap = pace->wins > 0 ? 1 : gap < GAP_MOST ? gap : GAP_MOST;
     if (pace->wins == WINS) {
         pace->usual = !pace->usual;
@@ -42,6 +36,12 @@ static void end_other_turn(struct hfi_pace *pace, int64_t took_ns)
     atomic_store(&pace->looks, pace->usual);
 }
 
+static bool wins(const struct hfi_pace *pace, int64_t took_ns)
+{
+    int64_t slept_ns = pace->usual ? took_ns : pace->usual_ns, looked_ns = pace->usual ? pace->usual_ns : took_ns;
+    return (looked_ns < slept_ns - slept_ns / WORTH) != pace->usual;
+}
+
 /* Waits that begin meanwhile are the next turn's. */
 static void begin_turn(struct hfi_pace *pace, int64_t now_ns, int waits)
 {
@@ -49,32 +49,39 @@ static void begin_turn(struct hfi_pace *pace, int64_t now_ns, int waits)
     (void)atomic_fetch_sub(&pace->waits, waits);
 }
 
+/* Where a way is slowest nobody begins to wait for long, either: a void turn speaks for the usual way, if it does for any, and never for
+ * looks. */
 static void end_turn(struct hfi_pace *pace, int64_t now_ns, int followers)
 {
     int waits = atomic_load(&pace->waits);
-    if (atomic_exchange(&pace->is_void, false)) {
-        atomic_store(&pace->looks, pace->usual);
-        begin_turn(pace, now_ns, waits);
-    } else if (waits >= EACH_WAITS * followers || has_lost(pace, now_ns, waits)) {
-        if (atomic_load(&pace->looks) == pace->usual)
-            end_usual_turn(pace, wait_ns(pace, now_ns, waits));
-        else
-            end_other_turn(pace, wait_ns(pace, now_ns, waits));
-        begin_turn(pace, now_ns, waits);
-    }
+    int64_t took_ns = wait_ns(pace, now_ns, waits);
+    bool is_usual = atomic_load(&pace->looks) == pace->usual, is_void = atomic_exchange(&pace->is_void, false);
+    bool is_slow = !is_usual && waits >= LOST_WAITS * followers && took_ns > SLOW * pace->usual_ns;
+    if (!is_void && !is_slow && waits < EACH_WAITS * followers)
+        return;
+    if (!is_usual)
+        end_other_turn(pace, !is_void && !is_slow && wins(pace, took_ns));
+    else if (!is_void || pace->usual)
+        end_usual_turn(pace, took_ns);
+    begin_turn(pace, now_ns, waits);
 }
 
 void hfi_pace_note(struct hfi_pace *pace, int64_t now_ns, int followers)
 {
     int64_t before_ns = atomic_load_explicit(&pace->noted_ns, memory_order_relaxed), ends_ns = atomic_load(&pace->turn_ends_ns);
-    atomic_store_explicit(&pace->noted_ns, now_ns, memory_order_relaxed);
-    (void)atomic_fetch_add(&pace->waits, 1);
+    if (now_ns > before_ns) /* else this thread lost the CPU since it looked at the clock */
+        atomic_store_explicit(&pace->noted_ns, now_ns, memory_order_relaxed);
     if (now_ns - before_ns > HFI_TURN_NS / PAUSES)
         atomic_store(&pace->is_void, true);
     if (now_ns < ends_ns || !atomic_compare_exchange_strong(&pace->turn_ends_ns, &ends_ns, HFI_NEVER))
         return;
     end_turn(pace, now_ns, followers);
     atomic_store(&pace->turn_ends_ns, now_ns + HFI_TURN_NS);
+}
+
+void hfi_pace_count(struct hfi_pace *pace)
+{
+    (void)atomic_fetch_add(&pace->waits, 1);
 }
 
 bool hfi_pace_looks(const struct hfi_pace *pace)

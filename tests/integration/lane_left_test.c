@@ -323,7 +323,8 @@ static bool is_left_to_sleepers(bool are_to_read)
     hft_ask(lane, &calls[0], "PING");
     hft_call_done(&calls[0]);
     have_a_crowd_that_looks(true);
-    atomic_store(&lane->deployment->costs.wake_up_ns, 1); /* but to look is not worth it */
+    atomic_store(&lane->nearest_rtt_ns, HFI_MS / 100); /* but to look is not worth it */
+    atomic_store(&lane->deployment->costs.wake_up_ns, 1);
     atomic_store(&lane->deployment->costs.yield_ns, 1);
     hft_server_freeze(server);
     for (int i = 0; i < CALLS - 1; i++)
@@ -509,7 +510,7 @@ static int looks_for_wake_up(int followers)
     atomic_store(&yields_of_all, 0);
     have_followers(followers);
     assert_int_equal(pthread_create(&threads[1], NULL, wait_for_reply, &waiting[1]), 0);
-    HFT_UNTIL(atomic_load(&lane->waiting) == 1 && hft_is_asleep(atomic_load(&waiting[1].tid)));
+    HFT_UNTIL(joined() != 2 * (uint32_t)followers && hft_is_asleep(atomic_load(&waiting[1].tid)));
     int looks = atomic_load(&yields_of_all);
     bool in_time = hfi_followers_count(&lane->deployment->followers, hft_now()) >= followers;
     hft_server_thaw(server);
@@ -530,7 +531,9 @@ static void one_of_a_crowd_looks_when_that_has_its_turn(void **state)
     hft_call_done(&call);
     have_a_crowd_that_looks(false);
     int64_t began_ns = hft_now();
+    int waits = atomic_load(&lane->deployment->pace.waits);
     assert_int_equal(looks_for_wake_up(1000), 0);
+    assert_true(atomic_load(&lane->deployment->pace.waits) >= waits + 2); /* the reader's, too */
     assert_true(atomic_load(&lane->deployment->pace.noted_ns) >= began_ns);
     atomic_store(&lane->deployment->pace.looks, true);
     assert_true(looks_for_wake_up(1000) > 0);

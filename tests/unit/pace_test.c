@@ -26,6 +26,7 @@ static void have_turn(struct world *world)
     int64_t began_ns = world->pace.began_ns;
     while (world->pace.began_ns == began_ns) {
         world->now_ns += (looks ? world->looked_us : world->slept_us) * US;
+        hfi_pace_count(&world->pace);
         hfi_pace_note(&world->pace, world->now_ns, FOLLOWERS);
     }
     world->turns++;
@@ -81,6 +82,18 @@ static void they_sleep_again_where_to_look_has_grown_slow(void **state)
     assert_true(world.looked < 30);
 }
 
+static void they_sleep_again_where_nothing_goes_on_while_they_look(void **state)
+{
+    struct world world = begun(10, 8);
+    (void)state;
+    have_turns(&world, 500);
+    assert_true(world.looked > 470);
+    world.looked_us = HFI_TURN_NS / US;
+    have_turns(&world, 64 + 9);
+    have_turns(&world, 1000);
+    assert_true(world.looked < 30);
+}
+
 /* By chance, or by other programs. */
 static void a_turn_or_two_decide_nothing(void **state)
 {
@@ -121,7 +134,7 @@ static void a_turn_without_a_crowd_for_a_while_says_nothing(void **state)
     have_turn(&world);
     assert_true(hfi_pace_looks(&world.pace)); /* a trial, */
     for (int i = 0; i < 100; i++) {
-        world.now_ns += HFI_TURN_NS / 2; /* within which it happens, or as it ends */
+        world.now_ns += (i % 2 == 0 ? 1 : 2) * HFI_TURN_NS / 2; /* within which it happens, or as it ends */
         have_turn(&world);
         assert_false(hfi_pace_looks(&world.pace)); /* which is over with its turn */
     }
@@ -131,13 +144,22 @@ static void a_turn_without_a_crowd_for_a_while_says_nothing(void **state)
 
 static void a_way_that_is_much_slower_has_no_long_turn(void **state)
 {
-    struct world world = begun(20, 2000);
+    struct world world = begun(20, 200);
     (void)state;
-    have_turn(&world);
-    int64_t began_ns = world.now_ns;
-    have_turn(&world);
+    have_turns(&world, 2);
     assert_int_equal(world.looked, 1);
-    assert_true(world.now_ns - began_ns < HFI_TURN_NS + 2 * HFI_MS + 1);
+    int64_t began_ns = world.now_ns;
+    have_turns(&world, 2);
+    assert_true(world.now_ns - began_ns < 16 * FOLLOWERS * 20 * US + 4 * FOLLOWERS * 200 * US + 2 * HFI_TURN_NS);
+}
+
+/* It takes the server's CPU: hardly any reply comes, and to wait is not begun again. */
+static void a_way_in_which_nothing_goes_on_is_tried_as_rarely_as_a_slow_one(void **state)
+{
+    struct world world = begun(20, HFI_TURN_NS / US);
+    (void)state;
+    have_turns(&world, 1000);
+    assert_in_range(world.looked, 1000 / 65, 1000 / 65 + 7);
 }
 
 int main(void)
@@ -146,9 +168,11 @@ int main(void)
         cmocka_unit_test(they_sleep_till_to_look_was_faster_three_times),
         cmocka_unit_test(they_sleep_where_that_is_as_fast),
         cmocka_unit_test(they_sleep_again_where_to_look_has_grown_slow),
+        cmocka_unit_test(they_sleep_again_where_nothing_goes_on_while_they_look),
         cmocka_unit_test(a_turn_or_two_decide_nothing),
         cmocka_unit_test(a_turn_lasts_till_each_has_waited_often),
         cmocka_unit_test(a_way_that_is_much_slower_has_no_long_turn),
+        cmocka_unit_test(a_way_in_which_nothing_goes_on_is_tried_as_rarely_as_a_slow_one),
         cmocka_unit_test(a_turn_without_a_crowd_for_a_while_says_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
