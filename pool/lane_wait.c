@@ -363,9 +363,9 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch,
     _Atomic(int) *crowd = lane->kind < HFI_CROWDS ? &lane->deployment->crowds[lane->kind].waiting : NULL;
     if (crowd == NULL)
         return wait(lane, park, epoch, until_ns);
-    (void)atomic_fetch_add(&lane->threads, 1);
+    if (atomic_fetch_add(&lane->threads, 1) > 0)
+        hfi_pace_count(&lane->deployment->pace);
     (void)atomic_fetch_add(crowd, 1);
-    hfi_pace_count(&lane->deployment->pace);
     bool woken = wait(lane, park, epoch, until_ns);
     (void)atomic_fetch_sub(crowd, 1);
     (void)atomic_fetch_sub(&lane->threads, 1);

@@ -4,17 +4,11 @@
 #include "pool/times.h"
 
 #define EACH_WAITS 16 /* of each follower, else a turn goes on: those that began in another turn are few then */
-#define LOST_WAITS 4  /* or of these, where a way is */
-#define SLOW       2  /* so much slower */
+#define SLOW       2  /* or till the usual way would have had so many */
 #define WORTH      16 /* to look uses more of the CPU: it has to be faster by this part */
 #define WINS       3
 #define GAP_MOST   64
-#define PAUSES     2  /* in such a part of a turn threads begin to wait, or there is no crowd */
-
-static int64_t wait_ns(const struct hfi_pace *pace, int64_t now_ns, int waits)
-{
-    return (now_ns - pace->began_ns) / (waits > 0 ? waits : 1);
-}
+#define PAUSES     2  /* in such a part of the least turn followers begin to wait, or there is no crowd */
 
 static void end_usual_turn(struct hfi_pace *pace, int64_t took_ns)
 {
@@ -23,17 +17,22 @@ static void end_usual_turn(struct hfi_pace *pace, int64_t took_ns)
         atomic_store(&pace->looks, !pace->usual);
 }
 
+static void begin_with(struct hfi_pace *pace, bool looks)
+{
+    pace->usual = looks;
+    pace->wins = 0;
+    pace->gap = pace->left = 1;
+    atomic_store(&pace->looks, looks);
+}
+
 static void end_other_turn(struct hfi_pace *pace, bool has_won)
 {
     int gap = 2 * pace->gap + 1;
     pace->wins += has_won ? 1 : pace->wins > 0 ? -1 : 0;
-    pace->gap = pace->wins > 0 ? 1 : gap < GAP_MOST ? gap : GAP_MOST;
-    if (pace->wins == WINS) {
-        pace->usual = !pace->usual;
-        pace->wins = 0;
-    }
-    pace->left = pace->gap;
+    pace->gap = pace->left = pace->wins > 0 ? 1 : gap < GAP_MOST ? gap : GAP_MOST;
     atomic_store(&pace->looks, pace->usual);
+    if (pace->wins == WINS)
+        begin_with(pace, !pace->usual);
 }
 
 static bool wins(const struct hfi_pace *pace, int64_t took_ns)
@@ -49,20 +48,21 @@ static void begin_turn(struct hfi_pace *pace, int64_t now_ns, int waits)
     (void)atomic_fetch_sub(&pace->waits, waits);
 }
 
-/* Where a way is slowest nobody begins to wait for long, either: a void turn speaks for the usual way, if it does for any, and never for
- * looks. */
+/* In a void turn there was no crowd, or one that got nowhere. Then to sleep is right, which keeps nobody from the CPU. */
 static void end_turn(struct hfi_pace *pace, int64_t now_ns, int followers)
 {
-    int waits = atomic_load(&pace->waits);
-    int64_t took_ns = wait_ns(pace, now_ns, waits);
+    int waits = atomic_load(&pace->waits), whole = EACH_WAITS * followers;
+    int64_t lasted_ns = now_ns - pace->began_ns;
     bool is_usual = atomic_load(&pace->looks) == pace->usual, is_void = atomic_exchange(&pace->is_void, false);
-    bool is_slow = !is_usual && waits >= LOST_WAITS * followers && took_ns > SLOW * pace->usual_ns;
-    if (!is_void && !is_slow && waits < EACH_WAITS * followers)
+    bool is_slow = !is_usual && lasted_ns > SLOW * whole * pace->usual_ns;
+    if (!is_void && !is_slow && (waits < whole || waits <= 0))
         return;
-    if (!is_usual)
-        end_other_turn(pace, !is_void && !is_slow && wins(pace, took_ns));
-    else if (!is_void || pace->usual)
-        end_usual_turn(pace, took_ns);
+    if (is_void && pace->usual)
+        begin_with(pace, false);
+    else if (!is_usual)
+        end_other_turn(pace, !is_void && !is_slow && wins(pace, lasted_ns / waits));
+    else if (!is_void)
+        end_usual_turn(pace, lasted_ns / waits);
     begin_turn(pace, now_ns, waits);
 }
 

@@ -14,8 +14,8 @@
 struct hfi_pace { /* zeroed: they sleep, and to look is tried next */
     _Atomic(int64_t) turn_ends_ns; /* HFI_NEVER: a thread is ending it, and alone has what is not atomic */
     _Atomic(int64_t) noted_ns;     /* when a follower last began to wait */
-    _Atomic(int)     waits;        /* that began in this turn, the readers' too */
-    _Atomic(bool)    is_void;      /* for a while in it nobody waited */
+    _Atomic(int)     waits;        /* that began in this turn */
+    _Atomic(bool)    is_void;      /* for a while in it no follower began to wait */
     _Atomic(bool)    looks;        /* in this turn */
     bool             usual;        /* what was faster */
     int              wins;         /* turns in which the other way was, less those in which it was not */
@@ -25,8 +25,8 @@ struct hfi_pace { /* zeroed: they sleep, and to look is tried next */
     int64_t          usual_ns;     /* a wait, in the last usual turn */
 };
 
-void hfi_pace_count(struct hfi_pace *pace);                               /* a thread begins to wait, */
-void hfi_pace_note(struct hfi_pace *pace, int64_t now_ns, int followers); /* as one of so many followers */
+void hfi_pace_count(struct hfi_pace *pace); /* a thread begins to wait where others do, */
+void hfi_pace_note(struct hfi_pace *pace, int64_t now_ns, int followers); /* and follows, as one of so many */
 bool hfi_pace_looks(const struct hfi_pace *pace);
 
 #endif

@@ -323,7 +323,7 @@ static bool is_left_to_sleepers(bool are_to_read)
     hft_ask(lane, &calls[0], "PING");
     hft_call_done(&calls[0]);
     have_a_crowd_that_looks(true);
-    atomic_store(&lane->nearest_rtt_ns, HFI_MS / 100); /* but to look is not worth it */
+    atomic_store(&lane->nearest_rtt_ns, HFI_MS / 100); /* but to look is not worth it, and each yield is long */
     atomic_store(&lane->deployment->costs.wake_up_ns, 1);
     atomic_store(&lane->deployment->costs.yield_ns, 1);
     hft_server_freeze(server);
@@ -541,7 +541,7 @@ static void one_of_a_crowd_looks_when_that_has_its_turn(void **state)
     int64_t began_ns = hft_now();
     int waits = atomic_load(&lane->deployment->pace.waits);
     assert_int_equal(looks_for_wake_up(1000), 0);
-    assert_true(atomic_load(&lane->deployment->pace.waits) >= waits + 2); /* the reader's, too */
+    assert_true(atomic_load(&lane->deployment->pace.waits) > waits);
     assert_true(atomic_load(&lane->deployment->pace.noted_ns) >= began_ns);
     atomic_store(&lane->deployment->pace.looks, true);
     assert_true(looks_for_wake_up(1000) > 0);

@@ -89,9 +89,23 @@ static void they_sleep_again_where_nothing_goes_on_while_they_look(void **state)
     have_turns(&world, 500);
     assert_true(world.looked > 470);
     world.looked_us = HFI_TURN_NS / US;
-    have_turns(&world, 64 + 9);
+    have_turns(&world, 3);
     have_turns(&world, 1000);
     assert_true(world.looked < 30);
+}
+
+static void they_sleep_again_where_a_crowd_only_comes_and_goes(void **state)
+{
+    struct world world = begun(10, 8);
+    (void)state;
+    have_turns(&world, 500);
+    for (int i = 0; i < 100; i++) {
+        world.now_ns += HFI_TURN_NS;
+        have_turn(&world);
+        assert_false(hfi_pace_looks(&world.pace));
+    }
+    have_turns(&world, 500); /* it has come to stay */
+    assert_true(world.looked > 470);
 }
 
 /* By chance, or by other programs. */
@@ -150,7 +164,7 @@ static void a_way_that_is_much_slower_has_no_long_turn(void **state)
     assert_int_equal(world.looked, 1);
     int64_t began_ns = world.now_ns;
     have_turns(&world, 2);
-    assert_true(world.now_ns - began_ns < 16 * FOLLOWERS * 20 * US + 4 * FOLLOWERS * 200 * US + 2 * HFI_TURN_NS);
+    assert_true(world.now_ns - began_ns < (1 + 2) * 16 * FOLLOWERS * 20 * US + 2 * HFI_TURN_NS);
 }
 
 /* It takes the server's CPU: hardly any reply comes, and to wait is not begun again. */
@@ -169,6 +183,7 @@ int main(void)
         cmocka_unit_test(they_sleep_where_that_is_as_fast),
         cmocka_unit_test(they_sleep_again_where_to_look_has_grown_slow),
         cmocka_unit_test(they_sleep_again_where_nothing_goes_on_while_they_look),
+        cmocka_unit_test(they_sleep_again_where_a_crowd_only_comes_and_goes),
         cmocka_unit_test(a_turn_or_two_decide_nothing),
         cmocka_unit_test(a_turn_lasts_till_each_has_waited_often),
         cmocka_unit_test(a_way_that_is_much_slower_has_no_long_turn),
