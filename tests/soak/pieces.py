@@ -10,6 +10,8 @@ from programs import Piece
 LARGE = ("delayed-replies", "swallowed-renewals", "silent-subscribers", "orphans")  # with counts of the issue's own
 OWN_MODES = ("kills", "pauses", "stale", "hold", "loss")
 CHUNK = {"kills": 1000, "pauses": 250, "stale": 250, "seeds": 20000, "near": 20}
+LENGTHS = {"near": ("--seconds", 12),  # each of its faults once
+           "rings": ("--count", 250, "--runs", 2500, "--slack-ms", 3000), "sentinel": ("--count", 1)}
 SLICE_S = 4  # of the simulator beside a test with real servers
 
 
@@ -26,9 +28,7 @@ class Pieces:
         return Piece("fault", (self.tests / "fault/fault", *words), "./dev fault " + " ".join(map(str, words)))
 
     def torture(self, mode, seed):
-        seconds = 12 if mode == "near" else 8  # each of its faults once
-        length = ("--count", 250, "--runs", 2500, "--slack-ms", 3000) if mode == "rings" else ("--seconds", seconds)
-        words = (mode, *length, "--seed", seed)
+        words = (mode, *LENGTHS.get(mode, ("--seconds", 8)), "--seed", seed)
         return Piece("torture", (self.tests / "torture", *words), "./dev torture " + " ".join(map(str, words)))
 
     def near(self, minutes, seed):
