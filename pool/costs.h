@@ -41,15 +41,15 @@ bool    hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns); /*
 /* A command waits for the reader of the next reply, who sends it with others: beside a near server, where so many commands are
  * under way that a reply is soon there. */
 bool    hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight);
-bool    hfi_costs_is_crowd(int followers);
+bool    hfi_costs_is_crowd(int followers); /* more than a few */
 /* Followers, threads that wait for another one to read, may sleep, be woken, and have the CPU before the one that measures a time.
  * That part of it is neither the server's nor another program's. While no sleep has been measured, many explain HFI_OWN_MOST_NS. */
 int64_t hfi_costs_own_ns(const struct hfi_costs *costs, int followers);
 /* A thread may look at the socket for a whole round trip, and yield between two looks. That is worth the wake-up: it saves a few of
  * them, or it costs a few yields, since others use the CPU meanwhile. */
 bool    hfi_costs_looks(const struct hfi_costs *costs, const struct hfi_trip *trip);
-/* So may a follower, for its wake-up: one of a few in any case; one of a crowd, if a sleep costs as much as some sends. Else pace.h says
- * whether a crowd looks. */
+/* So may a follower, for its wake-up: one of a few in any case; one of a crowd, if a sleep uses more of the CPU than some sends take.
+ * Else pace.h says whether a crowd looks. */
 bool    hfi_costs_follower_looks(const struct hfi_costs *costs, int followers);
 /* A look has taken so many yields, and so much longer than a trip, that it will not pay. */
 bool    hfi_costs_look_is_over(const struct hfi_trip *trip, int64_t took_ns, int yields);

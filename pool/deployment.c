@@ -38,3 +38,8 @@ void hfi_deployment_done(struct hfi_deployment *deployment)
     free((char *)(uintptr_t)deployment->settings.client_name);
     hfi_endpoint_done(&deployment->settings.endpoint);
 }
+
+bool hfi_deployment_follower_looks(const struct hfi_deployment *deployment, int followers)
+{
+    return hfi_costs_follower_looks(&deployment->costs, followers) || hfi_pace_looks(&deployment->pace);
+}

@@ -42,5 +42,7 @@ struct hfi_deployment {
 /* For a zeroed deployment whose ops, self, clock and log are set. False: no memory or descriptor; done is still due. */
 bool hfi_deployment_init(struct hfi_deployment *deployment, const struct hfi_pool_settings *settings);
 void hfi_deployment_done(struct hfi_deployment *deployment); /* the topology is its maker's */
+/* May one of so many followers look for its wake-up? */
+bool hfi_deployment_follower_looks(const struct hfi_deployment *deployment, int followers);
 
 #endif

@@ -154,8 +154,9 @@ static void leave_inbox(struct hfi_lane *lane)
 /* The thread that began to wait last: its wait will last longest, so the role moves least. NULL: nobody is to read. */
 static struct waiter *heir_locked(const struct hfi_lane *lane)
 {
-    bool none = atomic_load(&lane->state) != HFI_LANE_UP || lane->in_flight_count <= lane->threadless || hfi_list_is_empty(&lane->waiters);
-    return none ? NULL : hfi_list_last(&lane->waiters, struct waiter, link);
+    if (atomic_load(&lane->state) != HFI_LANE_UP || lane->in_flight_count <= lane->threadless || hfi_list_is_empty(&lane->waiters))
+        return NULL;
+    return hfi_list_last(&lane->waiters, struct waiter, link);
 }
 
 /* What is listed meanwhile is left to the next reader where it is a crowd's turn to look, and that thread does. Else it may have to be
@@ -253,15 +254,14 @@ static bool wait_for_message(struct hfi_lane *lane, struct hfi_park *park, uint3
     return woken;
 }
 
-/* Whether this thread's looks for its wake-ups find one. */
-static _Thread_local struct hfi_trial wake_up_looks;
-
 static bool take_role_locked(struct hfi_lane *lane)
 {
     bool mine = !lane->reading && atomic_load(&lane->state) == HFI_LANE_UP && lane->in_flight_count > 0;
     lane->reading = lane->reading || mine;
     return mine;
 }
+
+static _Thread_local struct hfi_trial wake_up_looks; /* of this thread */
 
 /* A follower, whose reply another thread reads, looks for its wake-up as that one looks at the socket: who does not sleep need not be
  * woken. While other programs want the CPU, each yield would give it away. began_ns: now. */
@@ -311,7 +311,7 @@ static bool follow(struct hfi_lane *lane, struct waiter *me, uint32_t epoch, int
     uint32_t joined = hfi_followers_join(&deployment->followers, now_ns);
     int followers = hfi_followers_count(&deployment->followers, now_ns);
     hfi_pace_note(&deployment->pace, now_ns, followers);
-    bool looks = hfi_costs_follower_looks(&deployment->costs, followers) || hfi_pace_looks(&deployment->pace);
+    bool looks = hfi_deployment_follower_looks(deployment, followers);
     if (!looks)
         (void)hfi_trial_ask(&wake_up_looks, 1); /* pauses pass in these sleeps, too */
     bool woken = (looks && look_for_wake_up(lane, me, epoch, now_ns, until_ns)) || sleep_till_woken(lane, me, epoch, until_ns);

@@ -84,7 +84,7 @@ struct hfi_pool_counts {
     uint64_t commands, round_trips, reconnects, failovers, acks_short;
     uint64_t cl_active, cl_waiting, sv_active, sv_idle, sv_used, sv_tested, sv_login, maxwait_us;
     int64_t wake_up_ns, send_ns, yield_ns, sleep_ns, trip_ns; /* what they cost here (costs.h); 0: not known */
-    bool crowd_looks; /* pace.h */
+    bool crowd_looks; /* threads look for their wake-ups now, however many they are (pace.h) */
 };
 
 #endif

@@ -8,7 +8,7 @@
 #define WORTH      16 /* to look uses more of the CPU: it has to be faster by this part */
 #define WINS       3
 #define GAP_MOST   64
-#define PAUSES     2  /* in such a part of the least turn followers begin to wait, or there is no crowd */
+#define PAUSES     2  /* in such a part of the shortest turn a follower begins to wait, or there is no crowd */
 
 static void end_usual_turn(struct hfi_pace *pace, int64_t took_ns)
 {
@@ -17,7 +17,7 @@ static void end_usual_turn(struct hfi_pace *pace, int64_t took_ns)
         atomic_store(&pace->looks, !pace->usual);
 }
 
-static void begin_with(struct hfi_pace *pace, bool looks)
+static void settle(struct hfi_pace *pace, bool looks)
 {
     pace->usual = looks;
     pace->wins = 0;
@@ -32,7 +32,7 @@ static void end_other_turn(struct hfi_pace *pace, bool has_won)
     pace->gap = pace->left = pace->wins > 0 ? 1 : gap < GAP_MOST ? gap : GAP_MOST;
     atomic_store(&pace->looks, pace->usual);
     if (pace->wins == WINS)
-        begin_with(pace, !pace->usual);
+        settle(pace, !pace->usual);
 }
 
 static bool wins(const struct hfi_pace *pace, int64_t took_ns)
@@ -58,7 +58,7 @@ static void end_turn(struct hfi_pace *pace, int64_t now_ns, int followers)
     if (!is_void && !is_slow && (waits < whole || waits <= 0))
         return;
     if (is_void && pace->usual)
-        begin_with(pace, false);
+        settle(pace, false);
     else if (!is_usual)
         end_other_turn(pace, !is_void && !is_slow && wins(pace, lasted_ns / waits));
     else if (!is_void)

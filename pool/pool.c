@@ -12,6 +12,7 @@
 #include "pool/topology_one.h"
 #include "pool/topology_sentinel.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -291,7 +292,7 @@ void hfi_pool_count(struct hfi_pool *pool, struct hfi_pool_counts *counts)
     counts->send_ns = atomic_load(&costs->send_ns);
     counts->yield_ns = atomic_load(&costs->yield_ns);
     counts->sleep_ns = atomic_load(&costs->sleep_ns);
-    counts->crowd_looks = hfi_pace_looks(&pool->deployment.pace);
+    counts->crowd_looks = hfi_deployment_follower_looks(&pool->deployment, INT_MAX);
     hfi_node_count(pool->node, counts);
     hfi_borrowers_count(pool->borrowers, counts);
 }

@@ -22,7 +22,7 @@
 #define HFI_OWN_MOST_NS     (100 * HFI_MS) /* what our own threads explain at most of a trip; of a yield twice that */
 #define HFI_LEFT_MOST_NS    (1 * HFI_MS) /* what is left to a reader leaves within it, though the server says nothing */
 
-#define HFI_TURN_NS         (10 * HFI_MS) /* what a crowd waits is compared over some times a slice; its turn lasts at least so long */
+#define HFI_TURN_NS         (10 * HFI_MS) /* a crowd's turn, at least: the shortest slice that another program has is a tenth of it */
 #define HFI_HANG_UP_NS      (10 * HFI_MS) /* the reader's poll() has ended by then; else the listener acts */
 #define HFI_UNWATCHED_NS    (10 * HFI_MS) /* what the kernel has no memory to watch is looked at so often */
 #define HFI_CLOSING_TICK_NS (2 * HFI_MS)  /* user threads that drain a lane do not kick the listener: it looks so often */

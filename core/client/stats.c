@@ -280,7 +280,7 @@ static void dump_costs(const hf_client *client, FILE *out)
     struct hfi_pool_counts pool;
     hfi_pool_count(client->pool, &pool);
     fprintf(out, "a wake-up takes %.1f us here, a send %.1f, a yield %.1f, the shortest round trip of late %.1f; a sleep uses %.1f of "
-                 "the CPU (0: not known); it is a crowd's turn to %s\n",
+                 "the CPU (0: not known); threads in a crowd now %s\n",
             (double)pool.wake_up_ns / 1000, (double)pool.send_ns / 1000, (double)pool.yield_ns / 1000, (double)pool.trip_ns / 1000,
             (double)pool.sleep_ns / 1000, pool.crowd_looks ? "look" : "sleep");
 }

@@ -115,9 +115,7 @@ static void try_pair(struct hft_run *run, struct hft_place *place, const struct 
 /* No key is left but one whose token the client had no memory to remember: that key expires. */
 static void check_leftovers(struct hft_run *run, struct hft_place *place)
 {
-    int64_t until = hft_true_ns() + 3000 * HFT_NS_PER_MS;
-    while (hft_lock_keys(place->server) != 0 && hft_true_ns() < until)
-        hft_sleep_ms(10);
+    (void)hft_lock_keys_after(place->server, 3000);
     redisReply *keys = hft_server_ask(place->server, "KEYS *");
     for (size_t i = 0; i < keys->elements; i++) {
         const char *key = keys->element[i]->str;

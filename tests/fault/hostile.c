@@ -201,10 +201,8 @@ static void forged_messages(struct hft_run *run)
         HFT_CHECK(run, kib < GROWTH_KIB, "%ld kB more for %ld lies", kib, heard);
         hft_note(run, "%ld lies heard, %lld scripts run, %ld kB more", heard, (long long)commands, kib);
     }
-    int64_t until = hft_true_ns() + 3000 * HFT_NS_PER_MS;
-    while (hft_lock_keys(server) != 0 && hft_true_ns() < until)
-        hft_sleep_ms(5);
-    HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld keys are left", (long long)hft_lock_keys(server));
+    int64_t left = hft_lock_keys_after(server, 3000);
+    HFT_CHECK(run, left == 0, "%lld keys are left", (long long)left);
     hft_server_stop(server);
 }
 

@@ -226,10 +226,8 @@ static void late_release(struct hft_run *run)
         unknown += atomic_load(&all[i].unknown);
     }
     hft_proxy_judge(proxy, NULL, NULL);
-    int64_t until = hft_true_ns() + 1500 * HFT_NS_PER_MS; /* what is still owed to the server */
-    while (hft_lock_keys(server) != 0 && hft_true_ns() < until)
-        hft_sleep_ms(10);
-    HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld keys are left", (long long)hft_lock_keys(server));
+    int64_t left = hft_lock_keys_after(server, 1500); /* what is still owed to the server */
+    HFT_CHECK(run, left == 0, "%lld keys are left", (long long)left);
     hft_note(run, "%d leases, %d releases spoiled, %d told UNKNOWN", done, atomic_load(&unlucky.hits),
              unknown);
     (void)hf_client_close(client, NULL);

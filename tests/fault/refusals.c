@@ -464,9 +464,7 @@ static void check_over(struct cast *cast)
     HFT_CHECK(scene->run, hf_lease_release(cast->owned, NULL) == HF_OK, "%s: the owner lost it", cast->refusal->name);
     (void)hf_lease_release(cast->held, NULL);
     freeReplyObject(hft_server_ask(scene->server, "DEL page hf:absent:{page}"));
-    until = hft_true_ns() + 5000 * HFT_NS_PER_MS;
-    while (hft_lock_keys(scene->server) != 0 && hft_true_ns() < until)
-        hft_sleep_ms(5);
+    (void)hft_lock_keys_after(scene->server, 5000);
     redisReply *keys = hft_server_ask(scene->server, "KEYS *");
     for (size_t i = 0; i < keys->elements; i++)
         HFT_CHECK(scene->run, strcmp(keys->element[i]->str, "hf:fence") == 0, "%s: %s is left", cast->refusal->name,

@@ -163,11 +163,8 @@ static void delayed_replies(struct hft_run *run)
         late += tries[i].given_up;
     }
     hft_proxy_judge(proxy, NULL, NULL);
-    int64_t until = hft_true_ns() + 3000 * HFT_NS_PER_MS;
-    while (hft_lock_keys(server) != 0 && hft_true_ns() < until)
-        hft_sleep_ms(5);
-    HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld late grants were not given back",
-              (long long)hft_lock_keys(server));
+    int64_t left = hft_lock_keys_after(server, 3000);
+    HFT_CHECK(run, left == 0, "%lld late grants were not given back", (long long)left);
     HFT_CHECK(run, atomic_load(&rng.hits) > 0, "no reply was delayed beyond the rest");
     hft_note(run, "%ld delayed by 5 to 90 ms, all others by up to 2; %ld acquires given up",
              atomic_load(&rng.hits), late);
@@ -344,10 +341,8 @@ static void cuts(struct hft_run *run)
         }
         hft_proxy_network(proxy, NULL);
     }
-    int64_t until = hft_true_ns() + 3000 * HFT_NS_PER_MS;
-    while (hft_lock_keys(server) != 0 && hft_true_ns() < until)
-        hft_sleep_ms(5);
-    HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld keys are left", (long long)hft_lock_keys(server));
+    int64_t left = hft_lock_keys_after(server, 3000);
+    HFT_CHECK(run, left == 0, "%lld keys are left", (long long)left);
     hft_note(run, "%d cuts, %d leases, %d releases unknown", run->times, clear, in_doubt);
     (void)hf_client_close(client, NULL);
     hft_proxy_stop(proxy);
@@ -480,11 +475,8 @@ static void error_replies(struct hft_run *run)
         hf_client *clients[COUNT];
         for (int i = 0; i < COUNT; i++)
             clients[i] = meet_refusal(run, proxy, &refusals[i], round % 2 * 100, i);
-        int64_t until = hft_true_ns() + 3000 * HFT_NS_PER_MS;
-        while (hft_lock_keys(server) != 0 && hft_true_ns() < until)
-            hft_sleep_ms(5);
-        HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld refused releases were not repeated",
-                  (long long)hft_lock_keys(server));
+        int64_t left = hft_lock_keys_after(server, 3000);
+        HFT_CHECK(run, left == 0, "%lld refused releases were not repeated", (long long)left);
         for (int i = 0; i < COUNT; i++)
             (void)hf_client_close(clients[i], NULL);
     }

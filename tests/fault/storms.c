@@ -35,9 +35,7 @@ static struct hft_crew *start_usual(struct hft_run *run, const char *url, int64_
 /* Nothing without an end, after what was held has ended. */
 static void check_leftovers(struct hft_run *run, struct hft_server *server)
 {
-    int64_t until = hft_true_ns() + 3000 * HFT_NS_PER_MS;
-    while (hft_lock_keys(server) != 0 && hft_true_ns() < until)
-        hft_sleep_ms(20);
+    (void)hft_lock_keys_after(server, 3000);
     redisReply *keys = hft_server_ask(server, "KEYS *");
     for (size_t i = 0; i < keys->elements; i++) {
         const char *key = keys->element[i]->str;

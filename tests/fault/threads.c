@@ -150,10 +150,8 @@ static void cancels(struct hft_run *run)
             }
         }
     }
-    int64_t until = hft_true_ns() + 2000 * HFT_NS_PER_MS;
-    while (hft_lock_keys(server) != 0 && hft_true_ns() < until)
-        hft_sleep_ms(5);
-    HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld keys are left", (long long)hft_lock_keys(server));
+    int64_t left = hft_lock_keys_after(server, 2000);
+    HFT_CHECK(run, left == 0, "%lld keys are left", (long long)left);
     HFT_CHECK(run, hft_comes_down_to(hft_running_threads, before), "threads are left");
     hf_stats stats;
     hf_client_stats(client, &stats);

@@ -173,11 +173,8 @@ static void late_acquire(struct hft_run *run)
         }
         for (int i = 0; i < NAMES; i++)
             (void)pthread_join(all[i].thread, NULL);
-        int64_t until = hft_true_ns() + 1000 * HFT_NS_PER_MS;
-        while (hft_lock_keys(server) != 0 && hft_true_ns() < until)
-            hft_sleep_ms(2);
-        HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld keys were not given back",
-                  (long long)hft_lock_keys(server));
+        int64_t left = hft_lock_keys_after(server, 1000);
+        HFT_CHECK(run, left == 0, "%lld keys were not given back", (long long)left);
     }
     hft_note(run, "%d acquires answered after their lease", run->times * NAMES);
     (void)hf_client_close(client, NULL);

@@ -235,7 +235,7 @@ static void who_sends_knows_that_the_reader_has_left_meanwhile(void **state)
     atomic_store(&lane->nearest_rtt_ns, 1); /* so the server is near, and commands gather */
     for (int i = 0; i < CALLS - 1; i++)
         hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
-    HFT_UNTIL(takes_read_role());
+    HFT_UNTIL(hft_is_asleep(listener) && takes_read_role());
     really_send = watched.send;
     watched.send = send_and_be_left;
     lane->connection.transport = &watched;
@@ -433,25 +433,23 @@ static void who_sleeps_for_long_is_no_follower_any_more(void **state)
     assert_int_equal(joined(), 0);
 }
 
-static _Thread_local int yields; /* of this thread, between two looks */
 static _Thread_local bool is_watched;
-static _Atomic(int) watched_yields; /* of the thread that is */
+static _Atomic(int) yields; /* of the thread that is, between two looks */
 
 int __real_sched_yield(void);
 int __wrap_sched_yield(void);
 
 int __wrap_sched_yield(void)
 {
-    yields++;
     if (is_watched)
-        (void)atomic_fetch_add(&watched_yields, 1);
+        (void)atomic_fetch_add(&yields, 1);
     return __real_sched_yield();
 }
 
-static void *look_for_reply(void *arg)
+static void *wait_for_reply_watched(void *arg)
 {
-    (void)wait_for_reply(arg);
-    return (void *)(intptr_t)yields;
+    is_watched = true;
+    return wait_for_reply(arg);
 }
 
 static int looks_at_silent_server(void)
@@ -459,7 +457,6 @@ static int looks_at_silent_server(void)
     struct hft_call call;
     struct waiting waiting = {.call = &call};
     pthread_t thread;
-    void *looks;
     hft_ask(lane, &call, "PING");
     hft_call_done(&call);
     hft_server_freeze(server);
@@ -467,14 +464,15 @@ static int looks_at_silent_server(void)
     atomic_store(&lane->rtt_ns, HFI_MS / 100);
     lane->looks = lane->yields = (struct hfi_trial){0}; /* as nothing has spoken against it */
     atomic_store(&lane->gave_cpu, false);
+    atomic_store(&yields, 0);
     hft_post(lane, &call, hft_command("PING", HFI_NEVER));
-    assert_int_equal(pthread_create(&thread, NULL, look_for_reply, &waiting), 0);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_reply_watched, &waiting), 0);
     HFT_UNTIL(somebody_reads() && hft_is_asleep(atomic_load(&waiting.tid)));
     hft_server_thaw(server);
-    (void)pthread_join(thread, &looks);
+    (void)pthread_join(thread, NULL);
     HFT_UNTIL(hft_is_over(&call));
     is_answered(&call);
-    return (int)(intptr_t)looks;
+    return atomic_load(&yields);
 }
 
 static void a_look_at_a_server_that_says_nothing_ends(void **state)
@@ -490,12 +488,6 @@ static void have_followers(int count)
     uint32_t period = hfi_followers_join(all, hft_now());
     for (uint32_t at = period; at <= period + 1; at++)
         atomic_store(&all->periods[at % 2], (uint64_t)at << 32 | (uint32_t)count);
-}
-
-static void *wait_for_reply_watched(void *arg)
-{
-    is_watched = true;
-    return wait_for_reply(arg);
 }
 
 /* How often a thread looks for its wake-up while another one reads, beside so many. */
@@ -515,11 +507,11 @@ static int looks_for_wake_up(int followers)
     atomic_store(&lane->deployment->costs.sleep_ns, 0);
     atomic_store(&lane->keeps_cpu, true);
     atomic_store(&lane->gave_cpu, false);
-    atomic_store(&watched_yields, 0);
+    atomic_store(&yields, 0);
     have_followers(followers);
     assert_int_equal(pthread_create(&threads[1], NULL, wait_for_reply_watched, &waiting[1]), 0);
     HFT_UNTIL(joined() != 2 * (uint32_t)followers && hft_is_asleep(atomic_load(&waiting[1].tid)));
-    int looks = atomic_load(&watched_yields);
+    int looks = atomic_load(&yields);
     bool in_time = hfi_followers_count(&lane->deployment->followers, hft_now()) >= followers;
     hft_server_thaw(server);
     for (int i = 0; i < 2; i++) {

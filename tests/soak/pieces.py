@@ -10,8 +10,6 @@ from programs import Piece
 LARGE = ("delayed-replies", "swallowed-renewals", "silent-subscribers", "orphans")  # with counts of the issue's own
 OWN_MODES = ("kills", "pauses", "stale", "hold", "loss")
 CHUNK = {"kills": 1000, "pauses": 250, "stale": 250, "seeds": 20000, "near": 20}
-LENGTHS = {"near": ("--seconds", 12),  # each of its faults once
-           "rings": ("--count", 250, "--runs", 2500, "--slack-ms", 3000), "sentinel": ("--count", 1)}
 SLICE_S = 4  # of the simulator beside a test with real servers
 
 
@@ -27,8 +25,8 @@ class Pieces:
         words = (name, "--seed", seed) + (("--full",) if full else ())
         return Piece("fault", (self.tests / "fault/fault", *words), "./dev fault " + " ".join(map(str, words)))
 
-    def torture(self, mode, seed):
-        words = (mode, *LENGTHS.get(mode, ("--seconds", 8)), "--seed", seed)
+    def torture(self, mode, options, seed):
+        words = (mode, *options, "--seed", seed)
         return Piece("torture", (self.tests / "torture", *words), "./dev torture " + " ".join(map(str, words)))
 
     def near(self, minutes, seed):
@@ -55,16 +53,16 @@ class Pieces:
         return Piece("witness", (self.tests / "soak/witness",), "./dev soak --minutes 1", patience_s=float("inf"))
 
     def listed(self, program):
-        """The first word of each line."""
+        """By the first word of each line the others."""
         listed = subprocess.run([self.tests / program, "--list"], capture_output=True, text=True, check=True).stdout
-        return [line.split()[0] for line in listed.splitlines()]
+        return {words[0]: words[1:] for words in map(str.split, listed.splitlines())}
 
     def fault_names(self):
         return self.listed("fault/fault")
 
     def torture_modes(self):
-        """Those of many processes; the others are campaigns of their own here."""
-        return [mode for mode in self.listed("torture") if mode not in OWN_MODES]
+        """Those of many processes, with the options of a short run; the others are campaigns of their own here."""
+        return {mode: options for mode, options in self.listed("torture").items() if mode not in OWN_MODES}
 
     def mixture(self, seed):
         """For ever: every fault and every campaign once before any of them again, in an order of the seed's."""
@@ -77,7 +75,7 @@ class Pieces:
 
         faults = shuffled([lambda s, name=name: self.fault(name, s) for name in self.fault_names()])
         others = shuffled(
-            [lambda s, mode=mode: self.torture(mode, s) for mode in self.torture_modes()]
+            [lambda s, mode=mode: self.torture(*mode, s) for mode in self.torture_modes().items()]
             + [lambda s: self.holders("kills", 300, s), lambda s: self.holders("kills", 300, s),
                lambda s: self.holders("pauses", 100, s), lambda s: self.holders("stale", 100, s),
                lambda s: self.loss(False), lambda s: self.loss(True),
@@ -105,7 +103,7 @@ class Pieces:
             elif name == "large":
                 yield from (self.fault(fault, seed + i, full=True) for fault in LARGE)
             else:
-                yield from (self.torture(mode, seed + i) for mode in self.torture_modes())
+                yield from (self.torture(*mode, seed + i) for mode in self.torture_modes().items())
 
 
 CAMPAIGNS = {  # word: what is counted, and how many the issue wants
@@ -117,5 +115,5 @@ CAMPAIGNS = {  # word: what is counted, and how many the issue wants
     "losses": ("times a thousand leases are lost, idle and busy", 1),
     "faults": ("times every fault", 1),
     "large": ("times " + ", ".join(LARGE) + " with --full", 1),
-    "torture": ("times every torture, 8 s each", 1),
+    "torture": ("times every torture, some seconds each", 1),
 }
