@@ -4,7 +4,7 @@
 #include "pool/times.h"
 
 #define EACH_WAITS 16 /* of each follower, else a turn goes on: those that began in another turn are few then */
-#define SLOW       2  /* or till the usual way would have had so many */
+#define SLOW       2  /* times what such a turn takes in the usual way, and it ends */
 #define WORTH      16 /* to look uses more of the CPU: it has to be faster by this part */
 #define WINS       3
 #define GAP_MOST   64
@@ -20,6 +20,7 @@ static void end_usual_turn(struct hfi_pace *pace, int64_t took_ns)
 static void settle(struct hfi_pace *pace, bool looks)
 {
     pace->usual = looks;
+    pace->usual_ns = 0;
     pace->wins = 0;
     pace->gap = pace->left = 1;
     atomic_store(&pace->looks, looks);
@@ -48,21 +49,28 @@ static void begin_turn(struct hfi_pace *pace, int64_t now_ns, int waits)
     (void)atomic_fetch_sub(&pace->waits, waits);
 }
 
-/* In a void turn there was no crowd, or one that got nowhere. Then to sleep is right, which keeps nobody from the CPU. */
+/* The usual way is not what it was, or nobody began to wait for a while. After three such turns a crowd sleeps, which keeps nobody
+ * from the CPU, and all is measured anew. */
+static void end_odd_turn(struct hfi_pace *pace)
+{
+    if (++pace->wins == WINS)
+        settle(pace, false);
+}
+
 static void end_turn(struct hfi_pace *pace, int64_t now_ns, int followers)
 {
     int waits = atomic_load(&pace->waits), whole = EACH_WAITS * followers;
-    int64_t lasted_ns = now_ns - pace->began_ns;
+    int64_t lasted_ns = now_ns - pace->began_ns, took_ns = lasted_ns / (waits > 0 ? waits : 1);
     bool is_usual = atomic_load(&pace->looks) == pace->usual, is_void = atomic_exchange(&pace->is_void, false);
-    bool is_slow = !is_usual && lasted_ns > SLOW * whole * pace->usual_ns;
-    if (!is_void && !is_slow && (waits < whole || waits <= 0))
+    bool is_slow = waits < whole && pace->usual_ns > 0 && lasted_ns > SLOW * whole * pace->usual_ns;
+    if (!is_void && !is_slow && waits < whole)
         return;
-    if (is_void && pace->usual)
-        settle(pace, false);
-    else if (!is_usual)
-        end_other_turn(pace, !is_void && !is_slow && wins(pace, lasted_ns / waits));
-    else if (!is_void)
-        end_usual_turn(pace, lasted_ns / waits);
+    if (!is_usual)
+        end_other_turn(pace, !is_void && !is_slow && wins(pace, took_ns));
+    else if (!is_void && !is_slow)
+        end_usual_turn(pace, took_ns);
+    else if (pace->usual || !is_void)
+        end_odd_turn(pace);
     begin_turn(pace, now_ns, waits);
 }
 

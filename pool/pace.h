@@ -18,11 +18,11 @@ struct hfi_pace { /* zeroed: they sleep, and to look is tried next */
     _Atomic(bool)    is_void;      /* for a while in it no follower began to wait */
     _Atomic(bool)    looks;        /* in this turn */
     bool             usual;        /* what was faster */
-    int              wins;         /* turns in which the other way was, less those in which it was not */
-    int              left;         /* usual turns till the other way has one, */
+    int              wins;         /* turns that spoke for another way, less those that did not */
+    int              left;         /* usual turns, void ones aside, till the other way has one, */
     int              gap;          /* of so many */
     int64_t          began_ns;     /* this turn */
-    int64_t          usual_ns;     /* a wait, in the last usual turn */
+    int64_t          usual_ns;     /* a wait, in the last usual turn; 0: not known */
 };
 
 void hfi_pace_count(struct hfi_pace *pace); /* a thread begins to wait where others do, */

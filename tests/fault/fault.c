@@ -110,6 +110,14 @@ void hft_sleep_ms(int64_t ms)
     hft_sleep_until(hft_true_ns() + ms * HFT_NS_PER_MS);
 }
 
+int64_t hft_lock_keys_after(struct hft_server *server, int64_t ms)
+{
+    int64_t until_ns = hft_true_ns() + ms * HFT_NS_PER_MS, left = hft_lock_keys(server);
+    for (; left != 0 && hft_true_ns() < until_ns; left = hft_lock_keys(server))
+        hft_sleep_ms(2);
+    return left;
+}
+
 hf_client *hft_open(const char *url, const hf_client_options *options)
 {
     hf_client *client;

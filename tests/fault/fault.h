@@ -75,6 +75,7 @@ bool hft_in_time_of(int wakes, int64_t took_ns, int64_t limit_ns);
 
 int hft_roll(struct hft_run *run, int sides); /* 0 .. sides - 1; the main thread's */
 void hft_sleep_ms(int64_t ms);
+int64_t hft_lock_keys_after(struct hft_server *server, int64_t ms); /* hft_lock_keys once there is none, or after so long */
 void hft_sleep_until(int64_t at_ns); /* true time */
 hf_client *hft_open(const char *url,
                     const hf_client_options *options); /* or ends the program with the reason */

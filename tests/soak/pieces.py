@@ -10,6 +10,8 @@ from programs import Piece
 LARGE = ("delayed-replies", "swallowed-renewals", "silent-subscribers", "orphans")  # with counts of the issue's own
 OWN_MODES = ("kills", "pauses", "stale", "hold", "loss")
 CHUNK = {"kills": 1000, "pauses": 250, "stale": 250, "seeds": 20000, "near": 20}
+RINGS = ("--count", 250, "--runs", 2500, "--slack-ms", 3000)
+LEAST_S = 8  # of a torture that takes seconds
 SLICE_S = 4  # of the simulator beside a test with real servers
 
 
@@ -26,7 +28,9 @@ class Pieces:
         return Piece("fault", (self.tests / "fault/fault", *words), "./dev fault " + " ".join(map(str, words)))
 
     def torture(self, mode, options, seed):
-        words = (mode, *options, "--seed", seed)
+        if options[0] == "--seconds":
+            options = ("--seconds", max(int(options[1]), LEAST_S))
+        words = (mode, *(RINGS if mode == "rings" else options), "--seed", seed)
         return Piece("torture", (self.tests / "torture", *words), "./dev torture " + " ".join(map(str, words)))
 
     def near(self, minutes, seed):
@@ -115,5 +119,5 @@ CAMPAIGNS = {  # word: what is counted, and how many the issue wants
     "losses": ("times a thousand leases are lost, idle and busy", 1),
     "faults": ("times every fault", 1),
     "large": ("times " + ", ".join(LARGE) + " with --full", 1),
-    "torture": ("times every torture, some seconds each", 1),
+    "torture": ("times every torture, 8 s each or more", 1),
 }

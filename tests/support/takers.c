@@ -224,13 +224,6 @@ int64_t hft_lock_keys(struct hft_server *server)
     return hft_server_ask_integer(server, "DBSIZE") - hft_server_ask_integer(server, "EXISTS hf:fence");
 }
 
-int64_t hft_lock_keys_after(struct hft_server *server, int ms)
-{
-    for (int i = 0; i < ms && hft_lock_keys(server) != 0; i++)
-        (void)poll(NULL, 0, 1);
-    return hft_lock_keys(server);
-}
-
 int64_t hft_lock_exists(struct hft_server *server, const char *name)
 {
     return hft_server_ask_integer(server, "EXISTS hf:{%s}", name);

@@ -79,7 +79,6 @@ int hft_waiting_here(const hf_client *client, const char *name);
 void    hft_held_by(struct hft_server *server, const char *name, char *out, size_t room);
 int64_t hft_queued(struct hft_server *server, const char *name); /* processes in the remote queue */
 int64_t hft_lock_keys(struct hft_server *server);                /* all keys but the fence counter */
-int64_t hft_lock_keys_after(struct hft_server *server, int ms);  /* once there is none, or after so long */
 int64_t hft_lock_exists(struct hft_server *server, const char *name);
 
 /* A child process that runs `run`, talks by two descriptors, and exits with the result. It is forked before this

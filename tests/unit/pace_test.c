@@ -15,6 +15,7 @@
 struct world { /* in which each way has its speed */
     struct hfi_pace pace;
     int64_t now_ns;
+    int followers;
     int64_t slept_us, looked_us; /* between two waits of the crowd */
     int turns, looked;           /* how many, and in how many of them they looked */
 };
@@ -27,7 +28,7 @@ static void have_turn(struct world *world)
     while (world->pace.began_ns == began_ns) {
         world->now_ns += (looks ? world->looked_us : world->slept_us) * US;
         hfi_pace_count(&world->pace);
-        hfi_pace_note(&world->pace, world->now_ns, FOLLOWERS);
+        hfi_pace_note(&world->pace, world->now_ns, world->followers);
     }
     world->turns++;
     world->looked += looks;
@@ -42,7 +43,7 @@ static void have_turns(struct world *world, int turns)
 
 static struct world begun(int64_t slept_us, int64_t looked_us)
 {
-    struct world world = {.now_ns = HFI_SECOND, .slept_us = slept_us, .looked_us = looked_us};
+    struct world world = {.now_ns = HFI_SECOND, .followers = FOLLOWERS, .slept_us = slept_us, .looked_us = looked_us};
     have_turn(&world);
     return world;
 }
@@ -84,15 +85,43 @@ static void they_sleep_again_where_to_look_has_grown_slow(void **state)
     const struct {
         int64_t looked_us;
         int turns; /* till that is settled */
-    } cases[] = {{12, 64 + 9}, {HFI_TURN_NS / US, 3}}; /* slower; or nothing goes on while they look */
+    } cases[] = {{12, 64 + 9}, {1000, 9}, {HFI_TURN_NS / US, 3}}; /* slower, much, and so that nothing goes on */
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         struct world world = looking();
         world.looked_us = cases[i].looked_us;
         have_turns(&world, cases[i].turns);
         have_turns(&world, 1000);
         assert_true(world.looked < 30);
     }
+}
+
+static void a_slow_turn_of_the_usual_way_ends(void **state)
+{
+    struct world world = looking();
+    (void)state;
+    int64_t began_ns = world.now_ns;
+    world.looked_us = 1000;
+    have_turns(&world, 2 * 3 + 2);
+    assert_true(world.now_ns - began_ns < 200 * HFI_MS);
+}
+
+/* Its turns are over before their time is. */
+static void a_small_crowd_looks_where_that_is_faster_too(void **state)
+{
+    struct world world = {.now_ns = HFI_SECOND, .followers = 12, .slept_us = 10, .looked_us = 8};
+    (void)state;
+    have_turns(&world, 500);
+    assert_true(world.looked > 470);
+}
+
+static void one_pause_does_not_end_looks(void **state)
+{
+    struct world world = looking();
+    (void)state;
+    world.now_ns += HFI_TURN_NS;
+    have_turns(&world, 100);
+    assert_true(world.looked > 95);
 }
 
 static void they_sleep_again_where_a_crowd_only_comes_and_goes(void **state)
@@ -102,7 +131,7 @@ static void they_sleep_again_where_a_crowd_only_comes_and_goes(void **state)
     for (int i = 0; i < 100; i++) {
         world.now_ns += HFI_TURN_NS;
         have_turn(&world);
-        assert_false(hfi_pace_looks(&world.pace));
+        assert_true(i < 2 || !hfi_pace_looks(&world.pace));
     }
     have_turns(&world, 500); /* it has come to stay */
     assert_true(world.looked > 470);
@@ -187,6 +216,9 @@ int main(void)
         cmocka_unit_test(they_sleep_where_that_is_as_fast),
         cmocka_unit_test(they_sleep_again_where_to_look_has_grown_slow),
         cmocka_unit_test(they_sleep_again_where_a_crowd_only_comes_and_goes),
+        cmocka_unit_test(a_slow_turn_of_the_usual_way_ends),
+        cmocka_unit_test(a_small_crowd_looks_where_that_is_faster_too),
+        cmocka_unit_test(one_pause_does_not_end_looks),
         cmocka_unit_test(a_turn_or_two_decide_nothing),
         cmocka_unit_test(a_turn_lasts_till_each_has_waited_often),
         cmocka_unit_test(a_way_that_is_much_slower_has_no_long_turn),
