@@ -18,15 +18,25 @@ struct hfi_pace { /* zeroed: they sleep, and to look is tried next */
     _Atomic(bool)    is_void;      /* for a while in it no follower began to wait */
     _Atomic(bool)    looks;        /* in this turn */
     bool             usual;        /* what was faster */
-    int              wins;         /* turns that spoke for another way, less those that did not */
-    int              left;         /* usual turns, void ones aside, till the other way has one, */
+    int              wins;         /* of the other way: trials won, less those lost */
+    int              left;         /* usual turns, void ones aside, till the other way is tried, */
     int              gap;          /* of so many */
     int64_t          began_ns;     /* this turn */
-    int64_t          usual_ns;     /* a wait, in the last usual turn; 0: not known */
+    int64_t          usual_ns;     /* a wait, in the last usual turn, */
+    int64_t          fast_ns;      /* and in the faster way, when the two were compared last */
 };
 
-void hfi_pace_count(struct hfi_pace *pace); /* a thread begins to wait where others do, */
-void hfi_pace_note(struct hfi_pace *pace, int64_t now_ns, int followers); /* and follows, as one of so many */
-bool hfi_pace_looks(const struct hfi_pace *pace);
+/* A thread begins to wait where others do, */
+static inline void hfi_pace_count(struct hfi_pace *pace)
+{
+    (void)atomic_fetch_add(&pace->waits, 1);
+}
+
+void hfi_pace_note(struct hfi_pace *pace, int64_t now_ns, int followers); /* and follows, as one of so many. */
+
+static inline bool hfi_pace_looks(const struct hfi_pace *pace)
+{
+    return atomic_load(&pace->looks);
+}
 
 #endif

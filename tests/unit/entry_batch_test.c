@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -67,20 +68,29 @@ static void who_waits_goes_with_others_for_as_long_as_nothing_changes(void **sta
 
 static void it_is_due_on_the_grid_and_never_outside_its_period(void **state)
 {
+    const struct {
+        uint64_t queued;
+        int64_t period_ms;
+    } cases[] = {{1, 400}, {251, 1000}, {5001, 2000}};
     (void)state;
-    int64_t grid = 40 * HFI_MS, seen = 0;
     s.rtt = 3 * HFI_MS;
-    for (int i = 0; i < 500; i++) {
-        s.now += i * 12345;
-        (void)hft_look_next(&s);
-        (void)hft_answer(&s, waits);
-        int64_t next = hfi_entry_next(&s.entry);
-        assert_int_equal((next - s.rules.phase) % grid, 0);
-        assert_true(next >= s.now + 355 * HFI_MS);
-        assert_true(next <= s.now + 440 * HFI_MS - s.rtt); /* a question may follow, within 1.1 R and a round trip */
-        seen |= 1 << (next / grid % 3);
+    for (int k = 0; k < 3; k++) {
+        int64_t period = cases[k].period_ms * HFI_MS, grid = period / 10, seen = 0;
+        atomic_store(&s.rules.queued, cases[k].queued);
+        for (int i = 0; i < 500; i++) {
+            s.now += i * 12345;
+            (void)hft_look_next(&s);
+            (void)hft_answer(&s, waits);
+            int64_t next = hfi_entry_next(&s.entry);
+            if (i == 0)
+                continue; /* by the period that was asked for before */
+            assert_int_equal((next - s.rules.phase) % grid, 0);
+            assert_true(next >= s.now + period - period / 10 - s.rtt * 11 / 10);
+            assert_true(next <= s.now + period + period / 10 - s.rtt); /* a question may follow, within 1.1 R and a round trip */
+            seen |= 1 << (next / grid % 3);
+        }
+        assert_int_equal(seen, 7); /* and it is not the same rhythm for ever */
     }
-    assert_int_equal(seen, 7); /* and it is not the same rhythm for ever */
 }
 
 static void far_behind_it_is_due_after_a_second(void **state)

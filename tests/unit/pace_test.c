@@ -17,6 +17,7 @@ struct world { /* in which each way has its speed */
     int64_t now_ns;
     int followers;
     int64_t slept_us, looked_us; /* between two waits of the crowd */
+    int64_t late_us;             /* so long ago some looked at the clock */
     int turns, looked;           /* how many, and in how many of them they looked */
 };
 
@@ -29,6 +30,8 @@ static void have_turn(struct world *world)
         world->now_ns += (looks ? world->looked_us : world->slept_us) * US;
         hfi_pace_count(&world->pace);
         hfi_pace_note(&world->pace, world->now_ns, world->followers);
+        if (world->late_us > 0 && world->pace.began_ns == began_ns)
+            hfi_pace_note(&world->pace, world->now_ns - world->late_us * US, world->followers);
     }
     world->turns++;
     world->looked += looks;
@@ -54,6 +57,7 @@ static void they_sleep_till_to_look_was_faster_three_times(void **state)
     (void)state;
     assert_false(hfi_pace_looks(&world.pace));
     for (int i = 0; i < 3; i++) {
+        assert_false(world.pace.usual);
         have_turns(&world, 2); /* one asleep, one of looks */
         assert_int_equal(world.looked, 1);
     }
@@ -85,7 +89,7 @@ static void they_sleep_again_where_to_look_has_grown_slow(void **state)
     const struct {
         int64_t looked_us;
         int turns; /* till that is settled */
-    } cases[] = {{12, 64 + 9}, {1000, 9}, {HFI_TURN_NS / US, 3}}; /* slower, much, and so that nothing goes on */
+    } cases[] = {{12, 64 + 9}, {1000, 6}, {HFI_TURN_NS / US, 6}}; /* slower, much, and so that nothing goes on */
     (void)state;
     for (int i = 0; i < 3; i++) {
         struct world world = looking();
@@ -96,14 +100,44 @@ static void they_sleep_again_where_to_look_has_grown_slow(void **state)
     }
 }
 
-static void a_slow_turn_of_the_usual_way_ends(void **state)
+static void a_turn_of_looks_that_have_grown_slow_ends(void **state)
 {
     struct world world = looking();
     (void)state;
     int64_t began_ns = world.now_ns;
     world.looked_us = 1000;
-    have_turns(&world, 2 * 3 + 2);
+    have_turns(&world, 2 * 3);
     assert_true(world.now_ns - began_ns < 200 * HFI_MS);
+}
+
+static void what_has_grown_slow_in_both_ways_is_measured_anew(void **state)
+{
+    struct world world = looking();
+    (void)state;
+    world.slept_us = 100;
+    world.looked_us = 80;
+    have_turns(&world, 1000);
+    assert_true(world.looked > 970);
+    world = begun(10, 12);
+    have_turns(&world, 500);
+    world.slept_us = 40;
+    world.looked_us = 25; /* more than twice what to sleep took */
+    have_turns(&world, 1000);
+    assert_true(world.looked > 850);
+}
+
+static void a_slow_turn_asleep_is_no_reason_to_look(void **state)
+{
+    struct world world = begun(10, 40);
+    int looked = 0;
+    (void)state;
+    have_turns(&world, 500);
+    for (int i = 0; i < 1000; i++) {
+        world.slept_us = i % 5 == 0 ? 30 : 10;
+        have_turns(&world, 1);
+        looked += world.looked;
+    }
+    assert_in_range(looked, 1000 / 65, 1000 / 65 + 7);
 }
 
 /* Its turns are over before their time is. */
@@ -131,10 +165,26 @@ static void they_sleep_again_where_a_crowd_only_comes_and_goes(void **state)
     for (int i = 0; i < 100; i++) {
         world.now_ns += HFI_TURN_NS;
         have_turn(&world);
-        assert_true(i < 2 || !hfi_pace_looks(&world.pace));
+        assert_true(i < 2 * 3 || !hfi_pace_looks(&world.pace));
     }
     have_turns(&world, 500); /* it has come to stay */
     assert_true(world.looked > 470);
+}
+
+/* Bursts of a turn and a half: it is always the same turns that are void. */
+static void they_sleep_again_where_every_other_turn_is_void(void **state)
+{
+    (void)state;
+    for (int settled = 7; settled < 30; settled++) {
+        struct world world = begun(10, 8);
+        have_turns(&world, settled);
+        world.looked_us = 14;
+        for (int i = 0; i < 200; i++) {
+            world.now_ns += i % 2 * HFI_TURN_NS * 6 / 10;
+            have_turn(&world);
+            assert_true(i < 50 || !world.pace.usual);
+        }
+    }
 }
 
 static void have_turns_till_they_look(struct world *world)
@@ -189,6 +239,47 @@ static void a_turn_without_a_crowd_for_a_while_says_nothing(void **state)
     assert_true(world.looked > 80);
 }
 
+static void a_trial_of_looks_without_a_crowd_is_lost(void **state)
+{
+    struct world world = begun(10, 8);
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        have_turns_till_they_look(&world);
+        world.now_ns += HFI_TURN_NS;
+        have_turn(&world);
+        assert_false(world.pace.usual);
+    }
+}
+
+static void a_crowd_that_seldom_waits_is_one(void **state)
+{
+    struct world world = begun(4000, 3000);
+    (void)state;
+    have_turns(&world, 100);
+    assert_true(world.looked > 80);
+}
+
+/* They lost the CPU since. */
+static void who_looked_at_the_clock_long_ago_makes_no_turn_void(void **state)
+{
+    struct world world = {.now_ns = HFI_SECOND, .followers = FOLLOWERS, .slept_us = 10, .looked_us = 8, .late_us = 8000};
+    (void)state;
+    have_turns(&world, 100);
+    assert_true(world.looked > 80);
+}
+
+/* The count of followers misses one whose clock was older. */
+static void a_turn_of_nobody_takes_some_waits_too(void **state)
+{
+    struct world world = begun(4000, 4000);
+    (void)state;
+    world.followers = 0;
+    have_turn(&world);
+    int64_t began_ns = world.now_ns;
+    have_turn(&world);
+    assert_true(world.now_ns - began_ns >= 16 * 4 * HFI_MS);
+}
+
 static void a_way_that_is_much_slower_has_no_long_turn(void **state)
 {
     struct world world = begun(20, 200);
@@ -198,6 +289,11 @@ static void a_way_that_is_much_slower_has_no_long_turn(void **state)
     int64_t began_ns = world.now_ns;
     have_turns(&world, 2);
     assert_true(world.now_ns - began_ns < (1 + 2) * 16 * FOLLOWERS * 20 * US + 2 * HFI_TURN_NS);
+    world = looking();
+    world.slept_us = 200;
+    began_ns = world.now_ns;
+    have_turns(&world, 65);
+    assert_true(world.looked < 65 && world.now_ns - began_ns < (65 + 2) * HFI_TURN_NS);
 }
 
 /* It takes the server's CPU: hardly any reply comes, and to wait is not begun again. */
@@ -215,15 +311,22 @@ int main(void)
         cmocka_unit_test(they_sleep_till_to_look_was_faster_three_times),
         cmocka_unit_test(they_sleep_where_that_is_as_fast),
         cmocka_unit_test(they_sleep_again_where_to_look_has_grown_slow),
-        cmocka_unit_test(they_sleep_again_where_a_crowd_only_comes_and_goes),
-        cmocka_unit_test(a_slow_turn_of_the_usual_way_ends),
+        cmocka_unit_test(a_turn_of_looks_that_have_grown_slow_ends),
+        cmocka_unit_test(what_has_grown_slow_in_both_ways_is_measured_anew),
+        cmocka_unit_test(a_slow_turn_asleep_is_no_reason_to_look),
         cmocka_unit_test(a_small_crowd_looks_where_that_is_faster_too),
         cmocka_unit_test(one_pause_does_not_end_looks),
+        cmocka_unit_test(they_sleep_again_where_a_crowd_only_comes_and_goes),
+        cmocka_unit_test(they_sleep_again_where_every_other_turn_is_void),
         cmocka_unit_test(a_turn_or_two_decide_nothing),
         cmocka_unit_test(a_turn_lasts_till_each_has_waited_often),
+        cmocka_unit_test(a_turn_without_a_crowd_for_a_while_says_nothing),
+        cmocka_unit_test(a_trial_of_looks_without_a_crowd_is_lost),
+        cmocka_unit_test(a_crowd_that_seldom_waits_is_one),
+        cmocka_unit_test(who_looked_at_the_clock_long_ago_makes_no_turn_void),
+        cmocka_unit_test(a_turn_of_nobody_takes_some_waits_too),
         cmocka_unit_test(a_way_that_is_much_slower_has_no_long_turn),
         cmocka_unit_test(a_way_in_which_nothing_goes_on_is_tried_as_rarely_as_a_slow_one),
-        cmocka_unit_test(a_turn_without_a_crowd_for_a_while_says_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
