@@ -27,8 +27,6 @@ static void end_usual_turn(struct hfi_pace *pace, int64_t took_ns, bool is_void,
         pace->left = pace->left > 1 ? 2 : 1;
     else if (is_slow)
         pace->left = 1;
-    else
-        pace->fast_ns = took_ns;
     if (--pace->left <= 0)
         atomic_store(&pace->looks, !pace->usual);
 }

@@ -23,7 +23,7 @@ struct hfi_pace { /* zeroed: they sleep, and to look is tried next */
     int              gap;          /* of so many */
     int64_t          began_ns;     /* this turn */
     int64_t          usual_ns;     /* a wait, in the last usual turn, */
-    int64_t          fast_ns;      /* and in the faster way, when the two were compared last */
+    int64_t          fast_ns;      /* and in the faster way, when the two were compared last; 0: never */
 };
 
 /* A thread begins to wait where others do, */

@@ -110,6 +110,21 @@ static void a_turn_of_looks_that_have_grown_slow_ends(void **state)
     assert_true(world.now_ns - began_ns < 200 * HFI_MS);
 }
 
+static void looks_that_grow_slow_bit_by_bit_end_too(void **state)
+{
+    struct world world = looking();
+    (void)state;
+    while (world.pace.left < 60)
+        have_turn(&world);
+    int64_t began_ns = world.now_ns;
+    for (int i = 0; i < 15; i++) {
+        world.looked_us = world.looked_us < 1000 ? world.looked_us * 3 / 2 : 1000;
+        have_turn(&world);
+    }
+    assert_false(world.pace.usual);
+    assert_true(world.now_ns - began_ns < 500 * HFI_MS);
+}
+
 static void what_has_grown_slow_in_both_ways_is_measured_anew(void **state)
 {
     struct world world = looking();
@@ -274,7 +289,6 @@ static void a_turn_of_nobody_takes_some_waits_too(void **state)
     struct world world = begun(4000, 4000);
     (void)state;
     world.followers = 0;
-    have_turn(&world);
     int64_t began_ns = world.now_ns;
     have_turn(&world);
     assert_true(world.now_ns - began_ns >= 16 * 4 * HFI_MS);
@@ -312,6 +326,7 @@ int main(void)
         cmocka_unit_test(they_sleep_where_that_is_as_fast),
         cmocka_unit_test(they_sleep_again_where_to_look_has_grown_slow),
         cmocka_unit_test(a_turn_of_looks_that_have_grown_slow_ends),
+        cmocka_unit_test(looks_that_grow_slow_bit_by_bit_end_too),
         cmocka_unit_test(what_has_grown_slow_in_both_ways_is_measured_anew),
         cmocka_unit_test(a_slow_turn_asleep_is_no_reason_to_look),
         cmocka_unit_test(a_small_crowd_looks_where_that_is_faster_too),
