@@ -7,7 +7,7 @@
 #define SLOW       2  /* a turn still without them ends when it has lasted so many times what the faster way takes for them */
 #define WORTH      16 /* to look uses more of the CPU: it has to be faster by this part */
 #define WINS       3
-#define GAP_MOST   64
+#define GAP_MOST   61 /* a prime: pauses after each 4, 8 or 16 turns do not meet all trials */
 #define PAUSES     2  /* in such a part of the shortest turn a follower begins to wait, or there is no crowd */
 
 static bool wins(const struct hfi_pace *pace, int64_t took_ns)
@@ -16,8 +16,8 @@ static bool wins(const struct hfi_pace *pace, int64_t took_ns)
     return (looked_ns < slept_ns - slept_ns / WORTH) != pace->usual;
 }
 
-/* In a void turn nobody began to wait for a while. Where threads sleep that says nothing. Where they look, these may be why: to sleep
- * is tried after the next turn, or now, if that one was void too. */
+/* In a void turn nobody began to wait for a while. Where threads sleep that says nothing. Where they look, that may be why: to sleep is
+ * tried after the next turn, or now, if it was to be tried next anyway. */
 static void end_usual_turn(struct hfi_pace *pace, int64_t took_ns, bool is_void, bool is_slow)
 {
     pace->usual_ns = took_ns;
@@ -36,7 +36,8 @@ static void end_trial(struct hfi_pace *pace, int64_t took_ns, bool is_void)
 {
     int gap = 2 * pace->gap + 1;
     bool is_won = is_void ? pace->usual : wins(pace, took_ns);
-    pace->fast_ns = is_won ? took_ns : pace->usual_ns;
+    if (!is_void)
+        pace->fast_ns = is_won ? took_ns : pace->usual_ns;
     pace->wins += is_won ? 1 : pace->wins > 0 ? -1 : 0;
     pace->gap = pace->left = pace->wins > 0 ? 1 : gap < GAP_MOST ? gap : GAP_MOST;
     if (pace->wins == WINS) {

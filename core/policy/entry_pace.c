@@ -6,9 +6,10 @@
 
 #include <stdatomic.h>
 
-/* Re-checks are aligned to a grid so that one wake-up and one script serve many names: this part of R. So the jitter window of R
- * spans two grid points; with one, names that start together would stay in lockstep. */
-#define GRID_PART 10
+/* Re-checks are aligned to a grid so that one wake-up and one script serve many names, those with a long R to every second point.
+ * What is drawn for R, a round trip less, is rounded down: that leaves two points at least, between which names that start together part. */
+#define GRID_NS (40 * HFI_MS)
+#define LONG_MS 1000
 
 /* The same for names that ask at once when a lane or a subscription is back: they learn of it one after the other, while the
  * watchdog's thread looks for those that are due. Without a moment in common it asks for each alone. */
@@ -49,9 +50,8 @@ void hfi_step_ask_in(struct hfi_entry *entry, int64_t now, int64_t ms)
 void hfi_step_ask_together_in(struct hfi_entry *entry, int64_t now, int64_t ms, int64_t rtt_ns)
 {
     int64_t period = ms * HFI_MS - (rtt_ns < ms * HFI_MS / 4 ? rtt_ns : ms * HFI_MS / 4);
-    int64_t at = now + hfi_jitter(&entry->rng, period, 0.1), grid = ms * (HFI_MS / GRID_PART);
-    at += grid - 1 - (at - entry->rules->phase - 1) % grid;
-    entry->ask_at = at > now + period + period / 10 ? at - grid : at;
+    int64_t at = now + hfi_jitter(&entry->rng, period, 0.1);
+    entry->ask_at = at - (at - entry->rules->phase) % (ms < LONG_MS ? GRID_NS : 2 * GRID_NS);
 }
 
 void hfi_step_ask_together_soon(struct hfi_entry *entry, int64_t now)

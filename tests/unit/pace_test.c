@@ -71,7 +71,7 @@ static void they_sleep_where_that_is_as_fast(void **state)
     struct world world = begun(100, 94); /* less than a sixteenth: looks use more of the CPU */
     (void)state;
     have_turns(&world, 1000);
-    assert_in_range(world.looked, 1000 / 65, 1000 / 65 + 7); /* and to look is tried ever more rarely, but not never */
+    assert_in_range(world.looked, 1000 / 62, 1000 / 62 + 7); /* and to look is tried ever more rarely, but not never */
     assert_false(hfi_pace_looks(&world.pace));
 }
 
@@ -152,7 +152,7 @@ static void a_slow_turn_asleep_is_no_reason_to_look(void **state)
         have_turns(&world, 1);
         looked += world.looked;
     }
-    assert_in_range(looked, 1000 / 65, 1000 / 65 + 7);
+    assert_in_range(looked, 1000 / 62, 1000 / 62 + 7);
 }
 
 /* Its turns are over before their time is. */
@@ -170,7 +170,7 @@ static void one_pause_does_not_end_looks(void **state)
     (void)state;
     world.now_ns += HFI_TURN_NS;
     have_turns(&world, 100);
-    assert_true(world.looked > 95);
+    assert_true(world.looked > 93);
 }
 
 static void they_sleep_again_where_a_crowd_only_comes_and_goes(void **state)
@@ -199,6 +199,37 @@ static void they_sleep_again_where_every_other_turn_is_void(void **state)
             have_turn(&world);
             assert_true(i < 50 || !world.pace.usual);
         }
+    }
+}
+
+static void a_pause_in_a_trial_bounds_no_turn(void **state)
+{
+    struct world world = looking();
+    (void)state;
+    while (hfi_pace_looks(&world.pace))
+        have_turn(&world);
+    world.now_ns += 10 * HFI_SECOND;
+    have_turn(&world);
+    assert_true(hfi_pace_looks(&world.pace));
+    int64_t began_ns = world.now_ns;
+    world.looked_us = 4000;
+    have_turn(&world);
+    assert_true(world.now_ns - began_ns < 50 * HFI_MS);
+}
+
+/* Trials come at the same turns of bursts for as long as their distance has a divisor in common with them. */
+static void they_look_where_that_is_faster_in_bursts(void **state)
+{
+    (void)state;
+    for (int burst = 4; burst <= 32; burst++) {
+        struct world world = begun(10, 12);
+        have_turns(&world, 500);
+        world.looked_us = 8;
+        for (int i = 0; i < 100 * burst; i++) {
+            world.now_ns += i % burst == 0 ? HFI_TURN_NS * 6 / 10 : 0;
+            have_turn(&world);
+        }
+        assert_true(burst < 8 || world.pace.usual);
     }
 }
 
@@ -306,8 +337,8 @@ static void a_way_that_is_much_slower_has_no_long_turn(void **state)
     world = looking();
     world.slept_us = 200;
     began_ns = world.now_ns;
-    have_turns(&world, 65);
-    assert_true(world.looked < 65 && world.now_ns - began_ns < (65 + 2) * HFI_TURN_NS);
+    have_turns(&world, 62);
+    assert_true(world.looked < 62 && world.now_ns - began_ns < (62 + 2 * 2) * HFI_TURN_NS);
 }
 
 /* It takes the server's CPU: hardly any reply comes, and to wait is not begun again. */
@@ -316,7 +347,7 @@ static void a_way_in_which_nothing_goes_on_is_tried_as_rarely_as_a_slow_one(void
     struct world world = begun(20, HFI_TURN_NS / US);
     (void)state;
     have_turns(&world, 1000);
-    assert_in_range(world.looked, 1000 / 65, 1000 / 65 + 7);
+    assert_in_range(world.looked, 1000 / 62, 1000 / 62 + 7);
 }
 
 int main(void)
@@ -333,6 +364,8 @@ int main(void)
         cmocka_unit_test(one_pause_does_not_end_looks),
         cmocka_unit_test(they_sleep_again_where_a_crowd_only_comes_and_goes),
         cmocka_unit_test(they_sleep_again_where_every_other_turn_is_void),
+        cmocka_unit_test(a_pause_in_a_trial_bounds_no_turn),
+        cmocka_unit_test(they_look_where_that_is_faster_in_bursts),
         cmocka_unit_test(a_turn_or_two_decide_nothing),
         cmocka_unit_test(a_turn_lasts_till_each_has_waited_often),
         cmocka_unit_test(a_turn_without_a_crowd_for_a_while_says_nothing),
