@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 /* Re-checks are aligned to a grid so that one wake-up and one script serve many names, those with a long R to every second point.
- * What is drawn for R, a round trip less, is rounded down: that leaves two points at least, between which names that start together part. */
+ * What is drawn for R, a round trip less, is rounded down: that leaves two points at least, so names that start together part. */
 #define GRID_NS (40 * HFI_MS)
 #define LONG_MS 1000
 
