@@ -2,6 +2,7 @@
 /* fault.c - lists the faults, or runs one by its name (or all, each in a process of its own), and prints the
  * outcome. */
 #include "tests/fault/fault.h"
+#include "tests/support/takers.h"
 
 #include <errno.h>
 #include <poll.h>
