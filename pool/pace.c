@@ -7,7 +7,7 @@
 #define SLOW       2  /* a turn still without them ends when it has lasted so many times what the faster way takes for them */
 #define WORTH      16 /* to look uses more of the CPU: it has to be faster by this part */
 #define WINS       3
-#define GAP_MOST   61 /* a prime: pauses after each 4, 8 or 16 turns do not meet all trials */
+#define GAP_MOST   61
 #define PAUSES     2  /* in such a part of the shortest turn a follower begins to wait, or there is no crowd */
 
 static bool wins(const struct hfi_pace *pace, int64_t took_ns)
