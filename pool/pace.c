@@ -7,7 +7,7 @@
 #define SLOW       2  /* a turn still without them ends when it has lasted so many times what the faster way takes for them */
 #define WORTH      16 /* to look uses more of the CPU: it has to be faster by this part */
 #define WINS       3
-#define GAP_MOST   61
+#define GAP_MOST   61 /* a prime: else pauses after each 4 or 8 turns, as between bursts, could meet all trials */
 #define PAUSES     2  /* in such a part of the shortest turn a follower begins to wait, or there is no crowd */
 
 static bool wins(const struct hfi_pace *pace, int64_t took_ns)
@@ -31,15 +31,15 @@ static void end_usual_turn(struct hfi_pace *pace, int64_t took_ns, bool is_void,
         atomic_store(&pace->looks, !pace->usual);
 }
 
-/* Without a crowd to sleep is right, which keeps nobody from the CPU. */
+/* Without a crowd to sleep is right, which keeps nobody from the CPU. A trial of looks, if void, says nothing. */
 static void end_trial(struct hfi_pace *pace, int64_t took_ns, bool is_void)
 {
     int gap = 2 * pace->gap + 1;
-    bool is_won = is_void ? pace->usual : wins(pace, took_ns);
+    bool is_won = is_void ? pace->usual : wins(pace, took_ns), is_lost = !is_won && !is_void;
     if (!is_void)
         pace->fast_ns = is_won ? took_ns : pace->usual_ns;
-    pace->wins += is_won ? 1 : pace->wins > 0 ? -1 : 0;
-    pace->gap = pace->left = pace->wins > 0 ? 1 : gap < GAP_MOST ? gap : GAP_MOST;
+    pace->wins += is_won ? 1 : is_lost && pace->wins > 0 ? -1 : 0;
+    pace->gap = pace->left = (is_won || is_lost) && pace->wins > 0 ? 1 : gap < GAP_MOST ? gap : GAP_MOST;
     if (pace->wins == WINS) {
         pace->usual = !pace->usual;
         pace->wins = 0;

@@ -19,7 +19,7 @@ struct hfi_pace { /* zeroed: they sleep, and to look is tried next */
     _Atomic(bool)    looks;        /* in this turn */
     bool             usual;        /* what was faster */
     int              wins;         /* of the other way: trials won, less those lost */
-    int              left;         /* usual turns, till the other way is tried, */
+    int              left;         /* usual turns till the other way is tried, */
     int              gap;          /* of so many */
     int64_t          began_ns;     /* this turn */
     int64_t          usual_ns;     /* a wait, in the last usual turn, */

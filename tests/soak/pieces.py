@@ -28,8 +28,10 @@ class Pieces:
         return Piece("fault", (self.tests / "fault/fault", *words), "./dev fault " + " ".join(map(str, words)))
 
     def torture(self, mode, options, seed):
-        if options[0] == "--seconds":
-            options = ("--seconds", max(int(options[1]), LEAST_S))
+        options = list(options)
+        if "--seconds" in options:
+            seconds = options.index("--seconds") + 1
+            options[seconds] = max(int(options[seconds]), LEAST_S)
         words = (mode, *(RINGS if mode == "rings" else options), "--seed", seed)
         return Piece("torture", (self.tests / "torture", *words), "./dev torture " + " ".join(map(str, words)))
 

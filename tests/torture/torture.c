@@ -42,7 +42,7 @@ static const struct {
     {"pauses", hft_holders, "--count 100 --slack-ms 3000"},
     {"stale", hft_holders, "--count 100 --slack-ms 3000"},
     {"sentinel", hft_failovers, "--count 1"},
-    {"near", hft_near, "--seconds 12"} /* each of its faults once */,
+    {"near", hft_near, "--seconds 12"}, /* each of its faults once */
     {"rings", hft_rings, "--count 50 --runs 500 --slack-ms 3000"},
 };
 

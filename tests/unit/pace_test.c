@@ -114,8 +114,9 @@ static void looks_that_grow_slow_bit_by_bit_end_too(void **state)
 {
     struct world world = looking();
     (void)state;
-    while (world.pace.left < 60)
+    while (hfi_pace_looks(&world.pace)) /* till the next trial, after which they look for long */
         have_turn(&world);
+    have_turn(&world);
     int64_t began_ns = world.now_ns;
     for (int i = 0; i < 15; i++) {
         world.looked_us = world.looked_us < 1000 ? world.looked_us * 3 / 2 : 1000;
@@ -217,19 +218,38 @@ static void a_pause_in_a_trial_bounds_no_turn(void **state)
     assert_true(world.now_ns - began_ns < 50 * HFI_MS);
 }
 
-/* Trials come at the same turns of bursts for as long as their distance has a divisor in common with them. */
+static void have_bursts(struct world *world, int64_t burst_ns, int64_t lasting_ns)
+{
+    for (int64_t until_ns = world->now_ns + lasting_ns; world->now_ns < until_ns; world->now_ns += HFI_TURN_NS * 6 / 10)
+        for (int64_t over_ns = world->now_ns + burst_ns; world->now_ns < over_ns;) {
+            world->now_ns += (hfi_pace_looks(&world->pace) ? world->looked_us : world->slept_us) * US;
+            hfi_pace_count(&world->pace);
+            hfi_pace_note(&world->pace, world->now_ns, world->followers);
+        }
+}
+
+/* Each pause ends a turn, so trials may come at the same turn of each burst: at the one with the pause. */
 static void they_look_where_that_is_faster_in_bursts(void **state)
 {
     (void)state;
-    for (int burst = 4; burst <= 32; burst++) {
-        struct world world = begun(10, 12);
-        have_turns(&world, 500);
-        world.looked_us = 8;
-        for (int i = 0; i < 100 * burst; i++) {
-            world.now_ns += i % burst == 0 ? HFI_TURN_NS * 6 / 10 : 0;
-            have_turn(&world);
-        }
-        assert_true(burst < 8 || world.pace.usual);
+    for (int64_t burst = 63; burst <= 330; burst += 3) {
+        struct world world = {.now_ns = HFI_SECOND, .followers = 12, .slept_us = 40, .looked_us = 48};
+        have_bursts(&world, burst * HFI_MS, 10 * HFI_SECOND);
+        assert_false(world.pace.usual);
+        world.looked_us = 32;
+        have_bursts(&world, burst * HFI_MS, 60 * HFI_SECOND);
+        assert_true(world.pace.usual);
+    }
+}
+
+/* Of the trials of looks some have a pause in them, others are won. */
+static void short_bursts_with_a_pause_in_some_trials_look_too(void **state)
+{
+    (void)state;
+    for (int64_t burst = 32; burst <= 40; burst++) {
+        struct world world = {.now_ns = HFI_SECOND, .followers = 12, .slept_us = 40, .looked_us = 32};
+        have_bursts(&world, burst * HFI_MS, 60 * HFI_SECOND);
+        assert_true(world.pace.usual);
     }
 }
 
@@ -366,6 +386,7 @@ int main(void)
         cmocka_unit_test(they_sleep_again_where_every_other_turn_is_void),
         cmocka_unit_test(a_pause_in_a_trial_bounds_no_turn),
         cmocka_unit_test(they_look_where_that_is_faster_in_bursts),
+        cmocka_unit_test(short_bursts_with_a_pause_in_some_trials_look_too),
         cmocka_unit_test(a_turn_or_two_decide_nothing),
         cmocka_unit_test(a_turn_lasts_till_each_has_waited_often),
         cmocka_unit_test(a_turn_without_a_crowd_for_a_while_says_nothing),
