@@ -119,6 +119,13 @@ int64_t hft_lock_keys_after(struct hft_server *server, int64_t ms)
     return left;
 }
 
+void hft_note_end(const hf_lease *lease, int64_t *end_ns)
+{
+    int64_t now_ns = hft_true_ns(), left_ms = hf_lease_remaining_ms(lease);
+    if (left_ms > 0)
+        *end_ns = now_ns + (left_ms + 1) * HFT_NS_PER_MS;
+}
+
 hf_client *hft_open(const char *url, const hf_client_options *options)
 {
     hf_client *client;

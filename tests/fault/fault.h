@@ -77,6 +77,8 @@ int hft_roll(struct hft_run *run, int sides); /* 0 .. sides - 1; the main thread
 void hft_sleep_ms(int64_t ms);
 int64_t hft_lock_keys_after(struct hft_server *server, int64_t ms); /* hft_lock_keys once there is none, or after so long */
 void hft_sleep_until(int64_t at_ns); /* true time */
+/* When the lease ends, in true time; as before once it has. A renewal under way may still put it off: note it till the loss is told. */
+void hft_note_end(const hf_lease *lease, int64_t *end_ns);
 hf_client *hft_open(const char *url,
                     const hf_client_options *options); /* or ends the program with the reason */
 void hft_server_say(struct hft_server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -116,11 +116,11 @@ static void lost_before_expiry(struct hft_run *run)
         struct hft_network dead = {.to_server = {{.hole = true}, {.hole = true}},
                                    .to_client = {{.hole = true}, {.hole = true}}};
         hft_proxy_network(proxy, &dead);
-        hft_sleep_ms(20);
-        for (int i = 0; i < COUNT; i++)
-            end_ns[i] = hft_true_ns() + (hf_lease_remaining_ms(leases[i]) + 1) * HFT_NS_PER_MS;
-        while (open > 0 && poll(fds, COUNT, 3000) > 0)
+        for (int64_t until_ns = hft_true_ns() + 3000 * HFT_NS_PER_MS; open > 0 && hft_true_ns() < until_ns; (void)poll(fds, COUNT, 10))
             for (int i = 0; i < COUNT; i++) {
+                if (fds[i].fd < 0)
+                    continue;
+                hft_note_end(leases[i], &end_ns[i]);
                 if (fds[i].revents == 0)
                     continue;
                 int64_t now = hft_true_ns();
