@@ -281,6 +281,29 @@ static void a_turn_or_two_decide_nothing(void **state)
     assert_true(world.looked < 20);
 }
 
+static void a_lost_trial_takes_one_won_off(void **state)
+{
+    struct world world = begun(10, 8);
+    (void)state;
+    have_turns(&world, 2 * 2);
+    world.looked_us = 20;
+    have_turns(&world, 2);
+    world.looked_us = 8;
+    have_turns(&world, 2);
+    assert_false(world.pace.usual);
+    have_turns(&world, 2);
+    assert_true(world.pace.usual);
+}
+
+static void pauses_after_two_trials_won_do_not_make_more_trials(void **state)
+{
+    struct world world = {.now_ns = HFI_SECOND, .followers = 12, .slept_us = 40, .looked_us = 32};
+    (void)state;
+    have_turns(&world, 1 + 2 * 2);
+    assert_int_equal(world.pace.wins, 2);
+    assert_true(have_bursts(&world, 15 * HFI_MS, 30 * HFI_SECOND) < 10);
+}
+
 static void a_turn_lasts_till_each_has_waited_often(void **state)
 {
     struct world world = begun(1000, 1000);
@@ -393,6 +416,8 @@ int main(void)
         cmocka_unit_test(they_look_where_that_is_faster_in_bursts),
         cmocka_unit_test(short_bursts_with_a_pause_in_some_trials_look_too),
         cmocka_unit_test(a_turn_or_two_decide_nothing),
+        cmocka_unit_test(a_lost_trial_takes_one_won_off),
+        cmocka_unit_test(pauses_after_two_trials_won_do_not_make_more_trials),
         cmocka_unit_test(a_turn_lasts_till_each_has_waited_often),
         cmocka_unit_test(a_turn_without_a_crowd_for_a_while_says_nothing),
         cmocka_unit_test(a_trial_of_looks_without_a_crowd_is_lost),
