@@ -80,11 +80,12 @@ static int change_price(hf_client **servers, hf_error *error)
         return 0;
     double done = now_ms(), last_old = done;
     (void)printf("the price changes: %zu pages forgotten\n", forgotten);
-    int here = visit(servers[0], &pages[0], &source), there; /* where it was forgotten the old price is gone at once */
-    for (double asked = done; (there = visit(servers[1], &pages[0], &source)) == 0 && last_old - done <= LAG_MS; asked = now_ms())
-        last_old = asked;
+    int good = forgotten == 2 && visit(servers[0], &pages[0], &source) == 1; /* where it was forgotten the old price is gone at once */
+    for (int i = 0; i < PAGES; i++) /* the other server is told of each page by itself */
+        for (double asked = now_ms(); last_old - done <= LAG_MS && visit(servers[1], &pages[i], &source) == 0; asked = now_ms())
+            last_old = asked;
     (void)printf("the other server gave the old price out for %.1f ms more (at most %d)\n", last_old - done, LAG_MS);
-    int good = forgotten == 2 && here == 1 && there == 1 && last_old - done <= LAG_MS;
+    good = good && last_old - done <= LAG_MS;
     for (int i = 0; i < SERVERS * PAGES; i++)
         good = visit(servers[i % SERVERS], &pages[i / SERVERS], &source) == 1 && good;
     (void)printf("%d pages rendered in all: the page of 43 has stayed\n", atomic_load(&renders));
