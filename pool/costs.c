@@ -10,6 +10,9 @@
 
 #define NEAR_SENDS     64
 #define CROWD          4 /* commands in flight */
+#define FIRSTS         16 /* a score above it: nearly all looks are first ones */
+#define FIRSTS_MOST    32
+#define FIRSTS_LATER   8  /* that another one takes back */
 #define LOOK_WAKE_UPS  8
 #define LOOK_YIELDS    16
 #define LOOK_TRIPS     4 /* a trip that takes longer is another one's business: a slow script, a busy CPU */
@@ -81,9 +84,15 @@ bool hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns)
     return nearest_ns != 0 && nearest_ns < least(NEAR_SENDS * get(&costs->send_ns), HFI_NEAR_MOST_NS);
 }
 
-bool hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight)
+int hfi_costs_note_look(int first_looks, bool is_first)
 {
-    return in_flight > CROWD && hfi_costs_is_near(costs, nearest_ns);
+    return is_first ? (first_looks < FIRSTS_MOST ? first_looks + 1 : first_looks)
+                    : (first_looks > FIRSTS_LATER ? first_looks - FIRSTS_LATER : 0);
+}
+
+bool hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight, int first_looks)
+{
+    return in_flight > (first_looks > FIRSTS ? 0 : CROWD) && hfi_costs_is_near(costs, nearest_ns);
 }
 
 bool hfi_costs_is_crowd(int followers)

@@ -38,9 +38,13 @@ struct hfi_trip {
 /* The distance after one more trip: the shortest one, or slowly more, by what own_ns does not explain of the others. */
 int64_t hfi_costs_nearest_ns(int64_t nearest_ns, int64_t sample_ns, int64_t own_ns);
 bool    hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns); /* a trip is worth the sends that it could save */
+/* A reader has found a reply at the first look, behind one yield; or at a later one, or sleeps for it. Returns the lane's score after
+ * that; at first it is 0. */
+int     hfi_costs_note_look(int first_looks, bool is_first);
 /* A command waits for the reader of the next reply, who sends it with others: beside a near server, where so many commands are
- * under way that a reply is soon there. */
-bool    hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight);
+ * under way that a reply is soon there. One is enough where a reader hardly ever needs more than one look: the CPU that it yields is
+ * the server's too, or other threads of ours have it for as long as the server takes. */
+bool    hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight, int first_looks);
 bool    hfi_costs_is_crowd(int followers); /* more than a few */
 /* Followers, threads that wait for another one to read, may sleep, be woken, and have the CPU before the one that measures a time.
  * That part of it is neither the server's nor another program's. While no sleep has been measured, many explain HFI_OWN_MOST_NS. */

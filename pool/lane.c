@@ -351,13 +351,14 @@ bool hfi_lane_is_near(const struct hfi_lane *lane)
     return hfi_costs_is_near(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns));
 }
 
-/* With many commands in flight to a near server, the reader of the next reply sends everything listed by then: one send for
- * many commands. Store-load pairing with the reader: we list the command, or give the write role back, then read in_flight_count
- * and looks_again; the reader changes them, then tests the inbox and takes the write role. */
+/* With many commands in flight to a near server, or with one where a look finds its reply at once, the reader of the next reply
+ * sends everything listed by then: one send for many commands. Store-load pairing with the reader: we list the command, or give the
+ * write role back, then read in_flight_count and looks_again; the reader changes them, then tests the inbox and takes the write role. */
 static bool reader_sends(const struct hfi_lane *lane)
 {
     return atomic_load(&lane->looks_again) &&
-           hfi_costs_gathers(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns), atomic_load(&lane->in_flight_count)) &&
+           hfi_costs_gathers(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns), atomic_load(&lane->in_flight_count),
+                             atomic_load_explicit(&lane->first_looks, memory_order_relaxed)) &&
            !atomic_load(&lane->again) && atomic_load(&lane->state) == HFI_LANE_UP;
 }
 

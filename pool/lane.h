@@ -27,8 +27,8 @@ enum hfi_lane_kind {
 /* Appends the command to the lane and takes a reference to it. Never blocks, never calls `done`. The caller may hold
  * any mutex of its own, so two commands listed under one mutex reach the server in that order. */
 void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command);
-/* Sends all listed commands, or leaves them to the thread that is sending; or, with many commands in flight to a near
- * server, to a reader that looks again soon, if there is one. Call it with no mutex held that a `done` may take. */
+/* Sends all listed commands, or leaves them to the thread that is sending; or, with commands in flight to a near server
+ * (hfi_costs_gathers), to a reader that looks again soon, if there is one. Call it with no mutex held that a `done` may take. */
 void hfi_lane_flush(struct hfi_lane *lane);
 /* For a command that no thread waits for. On a lane in use it may stay listed for hfi_costs_grace_ns (until the
  * listener looks next), so that this thread's next command takes it along. On an idle lane it is sent now. */

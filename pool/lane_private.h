@@ -71,6 +71,7 @@ struct hfi_lane {
     _Atomic(int64_t) silent_ns; /* not 0: give the connection up if a command sent by then is still unanswered */
     _Atomic(bool) keeps_cpu;    /* the reader's last yield was short: no other program wants the CPU */
     _Atomic(bool) gave_cpu;     /* since then another thread's was long */
+    _Atomic(int)  first_looks;  /* (read role) a score: are replies found at the first look? hfi_costs_note_look */
     _Atomic(bool) looks_again;  /* a thread is the reader, or about to be, and tests the inbox soon, whatever the server says */
     _Atomic(int) threads;       /* in hfi_lane_wait, if lanes of its kind are chosen */
     _Atomic(int64_t) rtt_ns;

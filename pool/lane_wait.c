@@ -70,6 +70,13 @@ static int64_t yield(struct hfi_lane *lane, bool is_first)
     return now_ns;
 }
 
+/* (read role) */
+static void note_look(struct hfi_lane *lane, bool is_first)
+{
+    int first_looks = atomic_load_explicit(&lane->first_looks, memory_order_relaxed);
+    atomic_store_explicit(&lane->first_looks, hfi_costs_note_look(first_looks, is_first), memory_order_relaxed);
+}
+
 /* The socket was found empty. Looks at it repeatedly instead of sleeping on it. That pays while a trip is a few wake-ups long
  * at most, and the looks find replies. Between two looks this thread yields the core: to the server, to threads that read
  * other lanes, and to those that are about to list their next commands. After some misses looking is off for a while; then it
@@ -92,6 +99,7 @@ static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *par
         hfi_lane_flush_now(lane); /* what they left to us */
         enum hfi_taken taken = hfi_lane_take_in(lane, true);
         if (taken != HFI_EMPTY) {
+            note_look(lane, i == 0);
             hfi_trial_note(&lane->looks, &look_rules, true);
             return taken;
         }
@@ -219,7 +227,8 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
             taken = yield_and_flush(lane);
         if (taken == HFI_EMPTY) {
             lane->is_silent = true;
-            bool is_timed = left_ns > 0 && atomic_load(&lane->in_flight_count) > 1 && hfi_lane_is_near(lane); /* else nothing is left */
+            note_look(lane, false);
+            bool is_timed = left_ns > 0 && atomic_load(&lane->in_flight_count) > 1 && hfi_lane_is_near(lane); /* else leave_inbox */
             int64_t look_ns = is_timed ? hfi_now(lane->deployment->clock) + left_ns : until_ns;
             if (!is_timed)
                 leave_inbox(lane);

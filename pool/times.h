@@ -20,7 +20,7 @@
 #define HFI_LOOK_MOST_NS    (1 * HFI_MS) /* who waits for a server that says nothing sleeps then; later by what our own threads use */
 #define HFI_SLICE_NS        (1 * HFI_MS) /* Linux gives a program that computes one millisecond to four at a time */
 #define HFI_OWN_MOST_NS     (100 * HFI_MS) /* what our own threads explain at most of a trip; of a yield twice that */
-#define HFI_LEFT_MOST_NS    (1 * HFI_MS) /* what is left to a reader leaves within it, though the server says nothing */
+#define HFI_LEFT_MOST_NS    (1 * HFI_MS) /* what is left to a reader that has its CPU leaves within it, though the server says nothing */
 
 #define HFI_TURN_NS         (10 * HFI_MS) /* a crowd's turn, at least: the shortest slice that another program has is a tenth of it */
 #define HFI_HANG_UP_NS      (10 * HFI_MS) /* the reader's poll() has ended by then; else the listener acts */

@@ -7,6 +7,7 @@
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
 
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,6 +21,9 @@
 #define ROUNDS    60
 #define BIG       (8 * 1024 * 1024)
 #define GRACES_NS (5 * HFI_MS) /* the listener looks for a reply that nobody waits for long before */
+#define COUNT_MOST 10
+#define ON_OUR_CPU 1000 /* a score of first looks: the server seems to be there, for many sleeps */
+#define SOME_LOOKS 20
 
 static struct hft_server *server;
 static struct hft_pool kit;
@@ -153,17 +157,18 @@ static void *wait_for_reply(void *arg)
     return NULL;
 }
 
-/* The next reply does not come, and the reader's own wait has no end. `before`: so many commands were in flight when it began. */
-static bool is_left_and_sent(int before)
+/* The next reply does not come, and the reader's own wait has no end. Of so many commands so many were in flight when it began. Was
+ * the last one left? */
+static bool is_left_and_sent(int count, int before, int first_looks)
 {
-    enum { CALLS = 10 };
-    struct hft_call calls[CALLS];
+    struct hft_call calls[COUNT_MOST];
     struct waiting waiting = {.call = &calls[0]};
     pthread_t thread;
     hft_ask(lane, &calls[0], "PING");
     hft_call_done(&calls[0]);
     hft_server_freeze(server);
     atomic_store(&lane->deployment->costs.send_ns, HFI_MS);
+    atomic_store(&lane->first_looks, first_looks);
     atomic_store(&lane->nearest_rtt_ns, 1);               /* so the server is near, and commands gather, */
     atomic_store(&lane->deployment->costs.wake_up_ns, 1); /* and nobody looks */
     atomic_store(&lane->deployment->costs.yield_ns, 1);
@@ -171,15 +176,15 @@ static bool is_left_and_sent(int before)
         hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
     assert_int_equal(pthread_create(&thread, NULL, wait_for_reply, &waiting), 0);
     HFT_UNTIL(somebody_reads() && hft_is_asleep(atomic_load(&waiting.tid)));
-    for (int i = before; i < CALLS - 1; i++)
+    for (int i = before; i < count - 1; i++)
         hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
-    hft_list(lane, &calls[CALLS - 1], hft_command("PING", HFI_NEVER));
+    hft_list(lane, &calls[count - 1], hft_command("PING", HFI_NEVER));
     hfi_lane_flush(lane);
     bool was_left = !hfi_inbox_is_empty(&lane->inbox);
     HFT_UNTIL(hfi_inbox_is_empty(&lane->inbox));
     hft_server_thaw(server);
     (void)pthread_join(thread, NULL);
-    for (int i = 0; i < CALLS; i++) {
+    for (int i = 0; i < count; i++) {
         HFT_UNTIL(hft_is_over(&calls[i]));
         is_answered(&calls[i]);
     }
@@ -188,11 +193,15 @@ static bool is_left_and_sent(int before)
 
 static void what_is_left_to_a_reader_is_sent_though_the_server_says_nothing(void **state)
 {
-    bool was_left = false;
+    bool was_left = false, was_one_of_few = false;
     (void)state;
-    for (int i = 0; i < ROUNDS; i++)
-        was_left = is_left_and_sent(9) || was_left;
+    for (int i = 0; i < ROUNDS; i++) {
+        was_left = is_left_and_sent(COUNT_MOST, 9, 0) || was_left;
+        was_one_of_few = is_left_and_sent(3, 2, ON_OUR_CPU) || was_one_of_few;
+        assert_false(is_left_and_sent(3, 2, 0));
+    }
     assert_true(was_left); /* unless the reader happens to look just then */
+    assert_true(was_one_of_few);
 }
 
 static ssize_t (*really_send)(struct hfi_connection *connection, const void *bytes, size_t size);
@@ -231,6 +240,7 @@ static void who_sends_knows_that_the_reader_has_left_meanwhile(void **state)
     hft_ask(lane, &calls[0], "PING");
     hft_call_done(&calls[0]);
     hft_server_freeze(server);
+    atomic_store(&lane->first_looks, 0);
     atomic_store(&lane->deployment->costs.send_ns, HFI_MS);
     atomic_store(&lane->nearest_rtt_ns, 1); /* so the server is near, and commands gather */
     for (int i = 0; i < CALLS - 1; i++)
@@ -261,7 +271,7 @@ static void nothing_is_left_to_a_reader_that_sleeps_till_the_reply(void **state)
 {
     (void)state;
     for (int i = 0; i < ROUNDS; i++)
-        assert_false(is_left_and_sent(1));
+        assert_false(is_left_and_sent(COUNT_MOST, 1, i % 2 == 0 ? 0 : ON_OUR_CPU));
 }
 
 /* The server is near, so commands gather; and to look is worth it. */
@@ -435,14 +445,17 @@ static void who_sleeps_for_long_is_no_follower_any_more(void **state)
 
 static _Thread_local bool is_watched;
 static _Atomic(int) yields; /* of the thread that is, between two looks */
+static _Atomic(int) answer_at; /* at this one of them the reply is waited for; 0: at none */
 
 int __real_sched_yield(void);
 int __wrap_sched_yield(void);
 
 int __wrap_sched_yield(void)
 {
-    if (is_watched)
-        (void)atomic_fetch_add(&yields, 1);
+    if (is_watched && atomic_fetch_add(&yields, 1) + 1 == atomic_load(&answer_at)) {
+        struct pollfd reply = {lane->connection.fd, POLLIN, 0};
+        (void)poll(&reply, 1, -1); /* the thread seems asleep, so the server is thawed */
+    }
     return __real_sched_yield();
 }
 
@@ -452,7 +465,8 @@ static void *wait_for_reply_watched(void *arg)
     return wait_for_reply(arg);
 }
 
-static int looks_at_silent_server(void)
+/* till: the look that finds the reply, if the thread does not sleep before; 0: none does. */
+static int looks_at_silent_server(int till)
 {
     struct hft_call call;
     struct waiting waiting = {.call = &call};
@@ -463,13 +477,16 @@ static int looks_at_silent_server(void)
     atomic_store(&lane->deployment->costs.wake_up_ns, HFI_MS); /* so it looks, */
     atomic_store(&lane->rtt_ns, HFI_MS / 100);
     lane->looks = lane->yields = (struct hfi_trial){0}; /* as nothing has spoken against it */
+    atomic_store(&lane->first_looks, SOME_LOOKS);
     atomic_store(&lane->gave_cpu, false);
     atomic_store(&yields, 0);
+    atomic_store(&answer_at, till);
     hft_post(lane, &call, hft_command("PING", HFI_NEVER));
     assert_int_equal(pthread_create(&thread, NULL, wait_for_reply_watched, &waiting), 0);
-    HFT_UNTIL(somebody_reads() && hft_is_asleep(atomic_load(&waiting.tid)));
+    HFT_UNTIL(somebody_reads() && hft_is_asleep(atomic_load(&waiting.tid))); /* on the reply, perhaps at that look */
     hft_server_thaw(server);
     (void)pthread_join(thread, NULL);
+    atomic_store(&answer_at, 0);
     HFT_UNTIL(hft_is_over(&call));
     is_answered(&call);
     return atomic_load(&yields);
@@ -479,7 +496,19 @@ static void a_look_at_a_server_that_says_nothing_ends(void **state)
 {
     (void)state;
     for (int i = 0; i < ROUNDS; i++)
-        assert_true(looks_at_silent_server() > 0);
+        assert_true(looks_at_silent_server(0) > 0);
+}
+
+static void the_look_that_finds_a_reply_is_noted(void **state)
+{
+    (void)state;
+    assert_int_equal(looks_at_silent_server(1), 1);
+    assert_true(atomic_load(&lane->first_looks) > SOME_LOOKS);
+    while (looks_at_silent_server(2) != 2) /* it lost the CPU at the first one */
+        ;
+    assert_true(atomic_load(&lane->first_looks) < SOME_LOOKS);
+    assert_true(looks_at_silent_server(0) > 0);
+    assert_true(atomic_load(&lane->first_looks) < SOME_LOOKS);
 }
 
 static void have_followers(int count)
@@ -596,6 +625,7 @@ int main(void)
         cmocka_unit_test(what_is_listed_while_a_crowd_that_looks_passes_the_read_role_on_is_left_and_sent),
         cmocka_unit_test(who_sleeps_for_long_is_no_follower_any_more),
         cmocka_unit_test(a_look_at_a_server_that_says_nothing_ends),
+        cmocka_unit_test(the_look_that_finds_a_reply_is_noted),
         cmocka_unit_test(one_of_a_crowd_looks_when_that_has_its_turn),
         cmocka_unit_test(a_command_listed_as_the_lane_comes_up_and_flushed_later_is_sent),
     };

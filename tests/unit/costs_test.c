@@ -38,7 +38,7 @@ static void nothing_is_done_by_costs_that_are_not_known(void **state)
     struct hfi_costs costs = {0};
     (void)state;
     assert_false(hfi_costs_is_near(&costs, 1));
-    assert_false(hfi_costs_gathers(&costs, 1, 1000));
+    assert_false(hfi_costs_gathers(&costs, 1, 1000, 0));
     assert_false(looks(&costs, 1));
     assert_false(hfi_costs_is_long(&costs, HFI_MS, 0));
     assert_true(hfi_costs_is_long(&costs, HFI_MS + 1, 0)); /* whatever a wake-up costs */
@@ -50,7 +50,7 @@ static void nothing_is_done_by_costs_that_are_not_known(void **state)
     hfi_costs_note_send(&costs, 8 * US);
     hfi_costs_note_wake_up(&costs, 10 * US);
     assert_false(hfi_costs_is_near(&costs, 0)); /* nor by trips that are not */
-    assert_false(hfi_costs_gathers(&costs, 0, 1000));
+    assert_false(hfi_costs_gathers(&costs, 0, 1000, 0));
     assert_false(looks(&costs, 0));
 }
 
@@ -157,9 +157,35 @@ static void commands_gather_where_so_many_are_under_way_that_a_reply_is_soon_the
     struct hfi_costs costs = {0};
     (void)state;
     hfi_costs_note_send(&costs, 5 * US);
-    assert_false(hfi_costs_gathers(&costs, 20 * US, 4));
-    assert_true(hfi_costs_gathers(&costs, 20 * US, 5));
-    assert_false(hfi_costs_gathers(&costs, 320 * US, 1000)); /* not near: each would wait for a trip more */
+    assert_false(hfi_costs_gathers(&costs, 20 * US, 4, 0));
+    assert_true(hfi_costs_gathers(&costs, 20 * US, 5, 0));
+    assert_false(hfi_costs_gathers(&costs, 320 * US, 1000, 0)); /* not near: each would wait for a trip more */
+}
+
+static int after_looks(int first_looks, int count, int later_every)
+{
+    for (int i = 1; i <= count; i++)
+        first_looks = hfi_costs_note_look(first_looks, i % later_every != 0);
+    return first_looks;
+}
+
+static void commands_gather_behind_one_where_a_reply_is_there_after_one_yield(void **state)
+{
+    struct hfi_costs costs = {0};
+    (void)state;
+    hfi_costs_note_send(&costs, 5 * US);
+    int sure = after_looks(0, 17, 1000);
+    assert_false(hfi_costs_gathers(&costs, 20 * US, 1, after_looks(0, 16, 1000)));
+    assert_true(hfi_costs_gathers(&costs, 20 * US, 1, sure));
+    assert_false(hfi_costs_gathers(&costs, 20 * US, 0, sure)); /* no reply is to come: nobody would send it */
+    assert_false(hfi_costs_gathers(&costs, 320 * US, 4, sure));
+    int surer = after_looks(sure, 1000, 1000 + 1);
+    assert_true(hfi_costs_gathers(&costs, 20 * US, 1, hfi_costs_note_look(surer, false)));
+    assert_false(hfi_costs_gathers(&costs, 20 * US, 1, after_looks(surer, 2, 1)));
+    assert_true(hfi_costs_gathers(&costs, 20 * US, 1, after_looks(0, 1000, 20)));    /* a server on our CPU */
+    for (int i = 0; i < 8; i++) /* one beside it, when there are so many threads that most looks are first ones */
+        assert_false(hfi_costs_gathers(&costs, 20 * US, 1, after_looks(surer, 1000 + i, 5)));
+    assert_true(after_looks(0, 1000, 1) == 0);
 }
 
 /* What a look is worth is the wake-up; what it takes is the trip. */
@@ -303,6 +329,7 @@ int main(void)
         cmocka_unit_test(a_cost_never_becomes_unknown_again),
         cmocka_unit_test(a_server_is_near_by_what_a_send_costs),
         cmocka_unit_test(commands_gather_where_so_many_are_under_way_that_a_reply_is_soon_there),
+        cmocka_unit_test(commands_gather_behind_one_where_a_reply_is_there_after_one_yield),
         cmocka_unit_test(looking_pays_where_a_wake_up_is_dear_or_the_server_beside),
         cmocka_unit_test(looking_pays_where_a_trip_is_a_few_yields_long),
         cmocka_unit_test(a_look_is_over_after_a_few_trips_and_yields),
