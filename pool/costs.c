@@ -10,13 +10,14 @@
 
 #define NEAR_SENDS     64
 #define CROWD          4 /* commands in flight */
-#define FIRSTS         16 /* a score above it: nearly all looks are first ones */
-#define FIRSTS_MOST    32
+#define FIRSTS         32 /* a score above it: nearly all looks are first ones */
+#define FIRSTS_MOST    64
 #define FIRSTS_LATER   8  /* that another one takes back */
 #define LOOK_WAKE_UPS  8
 #define LOOK_YIELDS    16
 #define LOOK_TRIPS     4 /* a trip that takes longer is another one's business: a slow script, a busy CPU */
 #define YIELD_WAKE_UPS 16
+#define YIELD_TRIPS    16
 #define LEFT_TRIPS     4
 #define GRACE_WAKE_UPS 16
 #define FEW            8 /* followers */
@@ -90,9 +91,14 @@ int hfi_costs_note_look(int first_looks, bool is_first)
                     : (first_looks > FIRSTS_LATER ? first_looks - FIRSTS_LATER : 0);
 }
 
+bool hfi_costs_has_our_cpu(int first_looks)
+{
+    return first_looks > FIRSTS;
+}
+
 bool hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight, int first_looks)
 {
-    return in_flight > (first_looks > FIRSTS ? 0 : CROWD) && hfi_costs_is_near(costs, nearest_ns);
+    return in_flight > (hfi_costs_has_our_cpu(first_looks) ? 0 : CROWD) && hfi_costs_is_near(costs, nearest_ns);
 }
 
 bool hfi_costs_is_crowd(int followers)
@@ -124,10 +130,11 @@ bool hfi_costs_look_is_over(const struct hfi_trip *trip, int64_t took_ns, int yi
     return late_ns >= HFI_LOOK_MOST_NS || (yields >= LOOK_YIELDS && late_ns >= LOOK_TRIPS * trip->rtt_ns);
 }
 
-bool hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns, int64_t own_ns)
+bool hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns, const struct hfi_trip *trip)
 {
-    int64_t wake_up_ns = get(&costs->wake_up_ns), late_ns = yield_ns - YIELD_OWN * own_ns;
-    return late_ns > HFI_SLICE_NS || (wake_up_ns != 0 && late_ns > YIELD_WAKE_UPS * wake_up_ns);
+    int64_t wake_up_ns = get(&costs->wake_up_ns), late_ns = yield_ns - YIELD_OWN * trip->own_ns;
+    int64_t usual_ns = most(YIELD_WAKE_UPS * wake_up_ns, YIELD_TRIPS * trip->nearest_ns);
+    return late_ns > HFI_SLICE_NS || (wake_up_ns != 0 && late_ns > usual_ns);
 }
 
 int hfi_costs_sleeps(int64_t own_ns)

@@ -41,9 +41,11 @@ bool    hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns); /*
 /* A reader has found a reply at the first look, behind one yield; or at a later one, or sleeps for it. Returns the lane's score after
  * that; at first it is 0. */
 int     hfi_costs_note_look(int first_looks, bool is_first);
+/* A reader hardly ever needs more than one look: the CPU that it yields is the server's too, or other threads of ours have it for as
+ * long as the server takes. */
+bool    hfi_costs_has_our_cpu(int first_looks);
 /* A command waits for the reader of the next reply, who sends it with others: beside a near server, where so many commands are
- * under way that a reply is soon there. One is enough where a reader hardly ever needs more than one look: the CPU that it yields is
- * the server's too, or other threads of ours have it for as long as the server takes. */
+ * under way that a reply is soon there; or one is, and the server has our CPU. */
 bool    hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight, int first_looks);
 bool    hfi_costs_is_crowd(int followers); /* more than a few */
 /* Followers, threads that wait for another one to read, may sleep, be woken, and have the CPU before the one that measures a time.
@@ -57,8 +59,9 @@ bool    hfi_costs_looks(const struct hfi_costs *costs, const struct hfi_trip *tr
 bool    hfi_costs_follower_looks(const struct hfi_costs *costs, int followers);
 /* A look has taken so many yields, and so much longer than a trip, that it will not pay. */
 bool    hfi_costs_look_is_over(const struct hfi_trip *trip, int64_t took_ns, int yields);
-/* A yield that took so long gave the CPU to another program. It is longer than twice own_ns: own threads may have had the CPU twice. */
-bool    hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns, int64_t own_ns);
+/* A yield that took so long gave the CPU to another program: longer than some wake-ups, or than some trips, for the server and a few
+ * threads of ours may have had it; and than twice own_ns, for own threads may have had it twice. */
+bool    hfi_costs_is_long(const struct hfi_costs *costs, int64_t yield_ns, const struct hfi_trip *trip);
 /* A pause without looks is counted in sleeps of one thread. Where own_ns is so much, one stands for so many. */
 int     hfi_costs_sleeps(int64_t own_ns);
 /* How long a reader sleeps, the first time, before it sends what was left to it: the server may be at something long. */

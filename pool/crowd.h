@@ -24,8 +24,10 @@ struct hfi_crowd_seat { /* a lane */
     int threads;  /* that wait for its replies */
 };
 
-/* A thread is about to ask: returns over how many of the lanes, 1 or more, threads are spread now. */
-int hfi_crowd_lanes(struct hfi_crowd *crowd, int lanes);
+/* A thread is about to ask: returns over how many of the lanes, 1 or more, threads are spread now. While the server has our CPU (costs.h)
+ * it answers no sooner on a connection of one's own, so a few share one, too. */
+int hfi_crowd_lanes(struct hfi_crowd *crowd, int lanes, bool has_our_cpu);
+bool hfi_crowd_has_others(const struct hfi_crowd *crowd); /* more than one thread has waited of late */
 /* Which lane it takes: of the first `spread` the one that fewest threads wait for, best one that is up, best the one that this
  * thread took last. While none of them is up or cold, another that is; -1: there is none. */
 int hfi_crowd_choose(const struct hfi_crowd_seat *seats, int count, int spread, int last);

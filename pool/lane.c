@@ -362,11 +362,15 @@ static bool reader_sends(const struct hfi_lane *lane)
            !atomic_load(&lane->again) && atomic_load(&lane->state) == HFI_LANE_UP;
 }
 
-static void flush(struct hfi_lane *lane, bool now)
+enum when { NOW, SOON, TO_WAIT };
+
+static void flush(struct hfi_lane *lane, enum when when)
 {
     bool finish = false;
     while (!hfi_inbox_is_empty(&lane->inbox) || atomic_load(&lane->again)) {
-        if (!now && reader_sends(lane))
+        if (when != NOW && reader_sends(lane))
+            break;
+        if (when == TO_WAIT ? hfi_lane_gather(lane) : when == SOON && atomic_load(&lane->gathers))
             break;
         if (atomic_exchange(&lane->writing, true))
             break; /* the thread that has the write role looks again after giving it back */
@@ -382,12 +386,17 @@ static void flush(struct hfi_lane *lane, bool now)
 
 void hfi_lane_flush(struct hfi_lane *lane)
 {
-    flush(lane, false);
+    flush(lane, SOON);
+}
+
+void hfi_lane_flush_to_wait(struct hfi_lane *lane)
+{
+    flush(lane, TO_WAIT);
 }
 
 void hfi_lane_flush_now(struct hfi_lane *lane)
 {
-    flush(lane, true);
+    flush(lane, NOW);
 }
 
 /* Store-load pairing with watch_events_locked(): our caller lists the command, then we read `watch`; the listener

@@ -30,8 +30,11 @@ void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command);
 /* Sends all listed commands, or leaves them to the thread that is sending; or, with commands in flight to a near server
  * (hfi_costs_gathers), to a reader that looks again soon, if there is one. Call it with no mutex held that a `done` may take. */
 void hfi_lane_flush(struct hfi_lane *lane);
+/* The same, by a thread that waits on this lane next: where the server has our CPU it may yield once before, or leave its command to a
+ * thread that does, so that one `send` has the commands of both. */
+void hfi_lane_flush_to_wait(struct hfi_lane *lane);
 /* For a command that no thread waits for. On a lane in use it may stay listed for hfi_costs_grace_ns (until the
- * listener looks next), so that this thread's next command takes it along. On an idle lane it is sent now. */
+ * listener looks next), so that this thread's next command takes it along. On an idle lane hfi_lane_flush has it. */
 void hfi_lane_flush_soon(struct hfi_lane *lane);
 /* As hfi_park_wait. Meanwhile reads the lane's replies and runs their `done`, unless another thread does. */
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns);

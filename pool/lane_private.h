@@ -72,6 +72,7 @@ struct hfi_lane {
     _Atomic(bool) keeps_cpu;    /* the reader's last yield was short: no other program wants the CPU */
     _Atomic(bool) gave_cpu;     /* since then another thread's was long */
     _Atomic(int)  first_looks;  /* (read role) a score: are replies found at the first look? hfi_costs_note_look */
+    _Atomic(bool) gathers;      /* a thread is in hfi_lane_gather, and sends what is listed meanwhile */
     _Atomic(bool) looks_again;  /* a thread is the reader, or about to be, and tests the inbox soon, whatever the server says */
     _Atomic(int) threads;       /* in hfi_lane_wait, if lanes of its kind are chosen */
     _Atomic(int64_t) rtt_ns;
@@ -203,6 +204,9 @@ enum hfi_taken hfi_lane_take_in(struct hfi_lane *lane, bool fresh);
 /* lane_wait.c */
 bool hfi_lane_is_read_next(const struct hfi_lane *lane); /* by this thread, once it is through with a message */
 int64_t hfi_lane_own_ns(const struct hfi_lane *lane, int64_t now_ns); /* see costs.h */
+/* A thread is about to send the first command to a server that has our CPU: it yields once before, so that other threads list theirs.
+ * True: another thread does so already, and sends this one's. */
+bool hfi_lane_gather(struct hfi_lane *lane);
 /* The listener reads what has come, unless another thread has the read role. */
 void hfi_lane_read_some(struct hfi_lane *lane);
 

@@ -45,8 +45,10 @@ static struct hfi_trip trip_of(const struct hfi_lane *lane, int64_t now_ns)
  * since, or follow no more. */
 static bool was_long(const struct hfi_lane *lane, int64_t before_ns, int64_t now_ns, int64_t own_ns)
 {
-    int64_t now_own_ns = hfi_lane_own_ns(lane, now_ns);
-    return hfi_costs_is_long(&lane->deployment->costs, now_ns - before_ns, now_own_ns > own_ns ? now_own_ns : own_ns);
+    struct hfi_trip trip = trip_of(lane, now_ns);
+    if (trip.own_ns < own_ns)
+        trip.own_ns = own_ns;
+    return hfi_costs_is_long(&lane->deployment->costs, now_ns - before_ns, &trip);
 }
 
 /* Yields the CPU. The threads that get it may be ours, each about to list or send its next command, or the server
@@ -68,6 +70,28 @@ static int64_t yield(struct hfi_lane *lane, bool is_first)
     hfi_trial_note(&lane->yields, &yield_rules, !is_long);
     atomic_store_explicit(&lane->keeps_cpu, hfi_trial_is_on(&lane->yields), memory_order_relaxed);
     return now_ns;
+}
+
+static bool keeps_cpu(const struct hfi_lane *lane)
+{
+    return atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed) &&
+           !atomic_load_explicit(&lane->gave_cpu, memory_order_relaxed);
+}
+
+/* Store-load pairing with those that list meanwhile: they list, then read `gathers`; we change it, then take the write role, or its holder
+ * tests the inbox. */
+bool hfi_lane_gather(struct hfi_lane *lane)
+{
+    const struct hfi_deployment *deployment = lane->deployment;
+    if (!hfi_costs_has_our_cpu(atomic_load_explicit(&lane->first_looks, memory_order_relaxed)) ||
+        atomic_load(&lane->in_flight_count) > 0 || lane->kind >= HFI_CROWDS || !hfi_crowd_has_others(&deployment->crowds[lane->kind]) ||
+        !keeps_cpu(lane) || !hfi_lane_is_up(lane))
+        return false;
+    if (atomic_exchange(&lane->gathers, true))
+        return true;
+    (void)sched_yield(); /* if other programs want the CPU, the looks that follow will tell */
+    atomic_store(&lane->gathers, false);
+    return false;
 }
 
 /* (read role) */
@@ -278,9 +302,7 @@ static bool look_for_wake_up(struct hfi_lane *lane, struct waiter *me, uint32_t 
 {
     struct hfi_costs *costs = &lane->deployment->costs;
     struct hfi_trip trip = trip_of(lane, began_ns);
-    bool keeps_cpu = atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed) &&
-                     !atomic_load_explicit(&lane->gave_cpu, memory_order_relaxed);
-    if (!keeps_cpu || !hfi_costs_looks(costs, &trip) || !hfi_trial_ask(&wake_up_looks, hfi_costs_sleeps(trip.own_ns)))
+    if (!keeps_cpu(lane) || !hfi_costs_looks(costs, &trip) || !hfi_trial_ask(&wake_up_looks, hfi_costs_sleeps(trip.own_ns)))
         return false;
     int64_t now_ns = began_ns, before_ns = began_ns;
     bool is_long = false, found = hfi_park_is_woken(me->park, epoch);
@@ -313,7 +335,9 @@ static bool sleep_till_woken(struct hfi_lane *lane, struct waiter *me, uint32_t 
     return woken;
 }
 
-static bool follow(struct hfi_lane *lane, struct waiter *me, uint32_t epoch, int64_t until_ns)
+/* unsent: nothing was in flight, but something was listed. Who gathers it may have lost the CPU, so the thread sends it before it sleeps,
+ * and comes back: it may be the one who reads. */
+static bool follow(struct hfi_lane *lane, struct waiter *me, uint32_t epoch, int64_t until_ns, bool unsent)
 {
     struct hfi_deployment *deployment = lane->deployment;
     int64_t now_ns = hfi_now(deployment->clock);
@@ -323,7 +347,11 @@ static bool follow(struct hfi_lane *lane, struct waiter *me, uint32_t epoch, int
     bool looks = hfi_deployment_follower_looks(deployment, followers);
     if (!looks)
         (void)hfi_trial_ask(&wake_up_looks, 1); /* pauses pass in these sleeps, too */
-    bool woken = (looks && look_for_wake_up(lane, me, epoch, now_ns, until_ns)) || sleep_till_woken(lane, me, epoch, until_ns);
+    bool woken = looks && look_for_wake_up(lane, me, epoch, now_ns, until_ns);
+    if (!woken && unsent)
+        hfi_lane_flush_now(lane);
+    if (!woken && !(unsent && hfi_inbox_is_empty(&lane->inbox)))
+        woken = sleep_till_woken(lane, me, epoch, until_ns);
     hfi_followers_leave(&deployment->followers, joined);
     return woken;
 }
@@ -337,7 +365,8 @@ static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, i
         if (hfi_park_is_woken(park, epoch))
             return true;
         hfi_lane_lock(lane);
-        bool mine = take_role_locked(lane), by_message = lane->kind == HFI_LOCK_LANE && lane->in_flight_count == 0;
+        bool mine = take_role_locked(lane), idle = lane->in_flight_count == 0, unsent = idle && !hfi_inbox_is_empty(&lane->inbox);
+        bool by_message = idle && !unsent && lane->kind == HFI_LOCK_LANE;
         if (!mine) {
             me.chosen = false;
             hfi_list_append(&lane->waiters, &me.link);
@@ -346,7 +375,8 @@ static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, i
         hfi_lane_unlock(lane);
         HFI_PERTURB("waiter-to-wait");
         if (!mine) {
-            bool woken = by_message ? wait_for_message(lane, park, epoch, until_ns, &in_vain) : follow(lane, &me, epoch, until_ns);
+            bool woken = by_message ? wait_for_message(lane, park, epoch, until_ns, &in_vain)
+                                    : follow(lane, &me, epoch, until_ns, unsent);
             hfi_lane_lock(lane);
             mine = me.chosen;
             if (mine) {
@@ -357,8 +387,8 @@ static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, i
                 mine = by_message && take_role_locked(lane); /* the listener was not told of what was asked */
             }
             hfi_lane_unlock(lane);
-            if (!mine && (woken || !by_message))
-                return woken;
+            if (!mine && woken)
+                return true;
         }
         if (mine)
             read_for_all(lane, park, epoch, until_ns);

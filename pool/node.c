@@ -90,7 +90,7 @@ void hfi_node_maintain(struct hfi_node *node, int64_t now_ns, struct hfi_poll_se
 void hfi_node_flush(struct hfi_node *node)
 {
     for (int i = 0; i < node->lane_count; i++)
-        hfi_lane_flush(node->lanes[i]);
+        hfi_lane_flush_now(node->lanes[i]);
 }
 
 void hfi_node_hurry(struct hfi_node *node, int64_t until_ns)
@@ -192,7 +192,9 @@ static struct hfi_lane *choose(struct hfi_node *node, enum hfi_lane_kind kind, b
         seats[i].is_cold = state == HFI_LANE_COLD && dials;
         seats[i].threads = atomic_load_explicit(&lane->threads, memory_order_relaxed);
     }
-    int index = hfi_crowd_choose(seats, lanes, hfi_crowd_lanes(&deployment->crowds[kind], lanes), taken_last[kind]);
+    bool has_our_cpu = hfi_costs_has_our_cpu(atomic_load_explicit(&node->lanes[first]->first_looks, memory_order_relaxed));
+    int spread = hfi_crowd_lanes(&deployment->crowds[kind], lanes, has_our_cpu);
+    int index = hfi_crowd_choose(seats, lanes, spread, taken_last[kind]);
     if (index < 0)
         return NULL;
     taken_last[kind] = index;

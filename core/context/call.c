@@ -102,7 +102,7 @@ static void begin(hf_client *client, struct hfi_lane *lane, struct hfi_command *
     int64_t now = hfi_now(client->clock);
     HFI_PERTURB("call-to-list");
     hfi_call_list(client, lane, command, called, call, now);
-    hfi_lane_flush(lane);
+    hfi_lane_flush_to_wait(lane);
 }
 
 void hfi_call_note_outcome(struct hfi_outcome_of *outcome, struct hfi_command *command)

@@ -163,7 +163,10 @@ void hfi_acquirer_wait(struct hfi_acquirer *acquirer, int64_t until_ns, hf_cance
         }
         hfi_mutex_unlock(mutex);
         HFI_PERTURB("seek-to-wait");
-        hfi_lane_flush(lock->lane);
+        if (asking)
+            hfi_lane_flush_to_wait(lock->lane);
+        else
+            hfi_lane_flush(lock->lane);
         if (acquirer->waiter.overtaken)
             wait_shortly(acquirer, ticket);
         hfi_wait_sleep(&wait, ticket, asking ? lock->lane : NULL);

@@ -104,7 +104,7 @@ static void await_answer(struct hfi_lock *lock, struct hfi_releaser *releaser)
         hfi_mutex_unlock(lock->mutex);
         HFI_PERTURB("release-to-wait");
         hfi_park_let_go();
-        hfi_lane_flush(lock->lane);
+        hfi_lane_flush_to_wait(lock->lane);
         (void)hfi_lane_wait(lock->lane, &releaser->park, epoch, HFI_NEVER);
         hfi_mutex_lock(lock->mutex);
         hfi_park_hold();

@@ -165,6 +165,20 @@ static void a_read_takes_the_lane_that_fewest_wait_for(void **state)
         assert_int_equal(lane_of_reads(f, crowded, plain), 1 - crowded);
 }
 
+static void where_the_server_has_our_cpu_names_and_reads_share_the_first_lane(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "loaded"};
+    const hf_fetch_options *plain = HF_FETCH(.load = hft_load, .arg = &page);
+    load(f, plain);
+    hft_server_has_our_cpu(f->a);
+    assert_int_equal(lane_of_reads(f, 0, plain), 0);
+    hft_lane_waits(f->a, 0, 1);
+    acquire(f, "n");
+    assert_int_equal(hft_lane_of(f->a, "n"), 0);
+    hft_lane_waits(f->a, 0, -1);
+}
+
 /* Else it would miss what was stored, or forgotten, by the lane of the key. */
 static void a_read_takes_no_lane_that_has_met_another_server(void **state)
 {
@@ -352,6 +366,7 @@ int main(void)
         TEST(a_break_comes_behind_a_release_that_was_posted),
         TEST(an_outage_makes_no_more_lanes),
         READS(a_read_takes_the_lane_that_fewest_wait_for),
+        READS(where_the_server_has_our_cpu_names_and_reads_share_the_first_lane),
         READS(a_read_takes_no_lane_that_has_met_another_server),
         READS(a_tracked_read_takes_the_lane_of_its_key),
         READS(a_read_beside_a_load_takes_the_lane_of_its_key),

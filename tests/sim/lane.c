@@ -5,6 +5,7 @@
  * connection.
  */
 #include "tests/sim/pool_inside.h"
+#include "base/perturb.h"
 #include "pool/replies.h"
 #include "tests/sim/history.h"
 #include "tests/sim/hosts.h"
@@ -491,6 +492,12 @@ void hfi_lane_flush(struct hfi_lane *lane)
         refuse_queue(lane);
     plan(lane);
     sim_lane_finish(lane);
+}
+
+void hfi_lane_flush_to_wait(struct hfi_lane *lane)
+{
+    HFI_PERTURB("listed-to-gathered"); /* other threads list meanwhile */
+    hfi_lane_flush(lane);
 }
 
 void hfi_lane_flush_soon(struct hfi_lane *lane)

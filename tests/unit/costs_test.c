@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+static const struct hfi_trip none;
+
 #define US      (HFI_MS / 1000)
 #define SAMPLES 200 /* enough to be believed, wherever it was before */
 
@@ -40,8 +42,8 @@ static void nothing_is_done_by_costs_that_are_not_known(void **state)
     assert_false(hfi_costs_is_near(&costs, 1));
     assert_false(hfi_costs_gathers(&costs, 1, 1000, 0));
     assert_false(looks(&costs, 1));
-    assert_false(hfi_costs_is_long(&costs, HFI_MS, 0));
-    assert_true(hfi_costs_is_long(&costs, HFI_MS + 1, 0)); /* whatever a wake-up costs */
+    assert_false(hfi_costs_is_long(&costs, HFI_MS, &none));
+    assert_true(hfi_costs_is_long(&costs, HFI_MS + 1, &none)); /* whatever a wake-up costs */
     assert_int_equal(hfi_costs_grace_ns(&costs), 0);
     assert_true(hfi_costs_own_ns(&costs, 8) == 0);
     assert_true(hfi_costs_own_ns(&costs, 9) == 100 * HFI_MS); /* many have begun to sleep, and none of them is awake yet */
@@ -120,7 +122,7 @@ static void a_wrong_cost_does_no_harm(void **state)
     assert_false(is_over(HFI_SECOND, HFI_MS - 1, 16));
     assert_true(is_over(HFI_SECOND, HFI_MS, 16));
     hfi_costs_note_yield(&costs, HFI_MS);
-    assert_true(hfi_costs_is_long(&costs, HFI_MS + 1, 0));
+    assert_true(hfi_costs_is_long(&costs, HFI_MS + 1, &none));
     assert_false(looks(&costs, HFI_MS)); /* a look ends before such a trip does */
     assert_int_equal(hfi_costs_left_ns(HFI_SECOND), HFI_MS);
     assert_int_equal(hfi_costs_left_again_ns(HFI_MS), HFI_MS);
@@ -174,14 +176,14 @@ static void commands_gather_behind_one_where_a_reply_is_there_after_one_yield(vo
     struct hfi_costs costs = {0};
     (void)state;
     hfi_costs_note_send(&costs, 5 * US);
-    int sure = after_looks(0, 17, 1000);
-    assert_false(hfi_costs_gathers(&costs, 20 * US, 1, after_looks(0, 16, 1000)));
+    int sure = after_looks(0, 33, 1000);
+    assert_false(hfi_costs_gathers(&costs, 20 * US, 1, after_looks(0, 32, 1000)));
     assert_true(hfi_costs_gathers(&costs, 20 * US, 1, sure));
     assert_false(hfi_costs_gathers(&costs, 20 * US, 0, sure)); /* no reply is to come: nobody would send it */
     assert_false(hfi_costs_gathers(&costs, 320 * US, 4, sure));
     int surer = after_looks(sure, 1000, 1000 + 1);
     assert_true(hfi_costs_gathers(&costs, 20 * US, 1, hfi_costs_note_look(surer, false)));
-    assert_false(hfi_costs_gathers(&costs, 20 * US, 1, after_looks(surer, 2, 1)));
+    assert_false(hfi_costs_gathers(&costs, 20 * US, 1, after_looks(surer, 4, 1)));
     assert_true(hfi_costs_gathers(&costs, 20 * US, 1, after_looks(0, 1000, 20)));    /* a server on our CPU */
     for (int i = 0; i < 8; i++) /* one beside it, when there are so many threads that most looks are first ones */
         assert_false(hfi_costs_gathers(&costs, 20 * US, 1, after_looks(surer, 1000 + i, 5)));
@@ -228,16 +230,29 @@ static void a_look_is_over_after_a_few_trips_and_yields(void **state)
     assert_true(is_over(60 * US, HFI_MS, 1));
 }
 
+/* On one CPU a thread that yields waits for the others, and for the server: 110 to 200 us with three threads, where a wake-up takes 4. */
+static void a_yield_is_not_long_for_what_some_trips_take(void **state)
+{
+    struct hfi_costs costs = {0};
+    const struct hfi_trip near = {.nearest_ns = 16 * US}, far = {.nearest_ns = 100 * US};
+    (void)state;
+    hfi_costs_note_wake_up(&costs, 4 * US);
+    assert_false(hfi_costs_is_long(&costs, 256 * US, &near));
+    assert_true(hfi_costs_is_long(&costs, 256 * US + 1, &near));
+    assert_false(hfi_costs_is_long(&costs, HFI_MS, &far));
+    assert_true(hfi_costs_is_long(&costs, HFI_MS + 1, &far));
+}
+
 static void a_yield_is_long_by_what_a_wake_up_costs(void **state)
 {
     struct hfi_costs cheap = {0}, dear = {0};
     (void)state;
     hfi_costs_note_wake_up(&cheap, 10 * US);
     hfi_costs_note_wake_up(&dear, 120 * US);
-    assert_false(hfi_costs_is_long(&cheap, 160 * US, 0));
-    assert_true(hfi_costs_is_long(&cheap, 160 * US + 1, 0));
-    assert_false(hfi_costs_is_long(&dear, HFI_MS, 0));
-    assert_true(hfi_costs_is_long(&dear, HFI_MS + 1, 0)); /* what a scheduler gives to a program that computes, at least */
+    assert_false(hfi_costs_is_long(&cheap, 160 * US, &none));
+    assert_true(hfi_costs_is_long(&cheap, 160 * US + 1, &none));
+    assert_false(hfi_costs_is_long(&dear, HFI_MS, &none));
+    assert_true(hfi_costs_is_long(&dear, HFI_MS + 1, &none)); /* what a scheduler gives to a program that computes, at least */
 }
 
 /* Of the CPU a sleep uses some 4 us where a wake-up is cheap; a send takes 8 us in either place. */
@@ -265,8 +280,9 @@ static void what_followers_use_is_no_sign_of_other_programs_nor_of_a_busy_server
     int64_t own_ns = hfi_costs_own_ns(&costs, 10);
     assert_true(own_ns == 1800 * US); /* and as much for what each does then */
     assert_true(hfi_costs_own_ns(&costs, 500) == 90 * HFI_MS);
-    assert_false(hfi_costs_is_long(&costs, 2 * own_ns + 160 * US, own_ns)); /* some had the CPU twice */
-    assert_true(hfi_costs_is_long(&costs, 2 * own_ns + 160 * US + 1, own_ns));
+    const struct hfi_trip own = {.own_ns = own_ns};
+    assert_false(hfi_costs_is_long(&costs, 2 * own_ns + 160 * US, &own)); /* some had the CPU twice */
+    assert_true(hfi_costs_is_long(&costs, 2 * own_ns + 160 * US + 1, &own));
 
     struct hfi_trip trip = {.nearest_ns = 30 * US, .rtt_ns = own_ns + 79 * US, .own_ns = own_ns};
     assert_true(hfi_costs_looks(&costs, &trip));
@@ -334,6 +350,7 @@ int main(void)
         cmocka_unit_test(looking_pays_where_a_trip_is_a_few_yields_long),
         cmocka_unit_test(a_look_is_over_after_a_few_trips_and_yields),
         cmocka_unit_test(a_yield_is_long_by_what_a_wake_up_costs),
+        cmocka_unit_test(a_yield_is_not_long_for_what_some_trips_take),
         cmocka_unit_test(a_crowd_looks_at_once_where_a_sleep_costs_as_much_as_some_sends),
         cmocka_unit_test(what_followers_use_is_no_sign_of_other_programs_nor_of_a_busy_server),
         cmocka_unit_test(the_distance_does_not_grow_by_what_our_own_threads_explain),

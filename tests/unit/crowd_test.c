@@ -12,14 +12,19 @@
 #define CALLS 1000 /* far more than it takes to be known */
 
 /* So many threads are at work, and one in `between` of their calls finds one less that waits. Returns the last answer. */
-static int spread(struct hfi_crowd *crowd, int threads, int between, int calls)
+static int spread_beside(bool has_our_cpu, struct hfi_crowd *crowd, int threads, int between, int calls)
 {
     int lanes = 0;
     for (int i = 0; i < calls; i++) {
         atomic_store(&crowd->waiting, threads - 1 - (threads > 1 && i % between == 0));
-        lanes = hfi_crowd_lanes(crowd, LANES);
+        lanes = hfi_crowd_lanes(crowd, LANES, has_our_cpu);
     }
     return lanes;
+}
+
+static int spread(struct hfi_crowd *crowd, int threads, int between, int calls)
+{
+    return spread_beside(false, crowd, threads, between, calls);
 }
 
 static void as_many_threads_as_lanes_have_one_each(void **state)
@@ -54,6 +59,32 @@ static void a_crowd_is_known_in_a_few_calls(void **state)
     (void)state;
     assert_int_equal(spread(&crowd, 8, CALLS, 1), LANES);
     assert_int_equal(spread(&crowd, 8, CALLS, 8), 1);
+}
+
+static void where_the_server_has_our_cpu_few_share_one_too(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads < 90; threads++) {
+        struct hfi_crowd crowd = {0};
+        assert_int_equal(spread_beside(true, &crowd, threads, 8, CALLS), 1);
+    }
+    struct hfi_crowd crowd = {0};
+    assert_int_equal(spread_beside(true, &crowd, 512, 8, CALLS), LANES);
+}
+
+static void a_thread_has_others_beside_it_if_two_have_waited_of_late(void **state)
+{
+    struct hfi_crowd crowd = {0};
+    (void)state;
+    assert_false(hfi_crowd_has_others(&crowd));
+    (void)spread(&crowd, 1, 2, CALLS);
+    assert_false(hfi_crowd_has_others(&crowd));
+    (void)spread(&crowd, 2, 2, 8); /* and one of each two calls finds nobody else */
+    assert_true(hfi_crowd_has_others(&crowd));
+    (void)spread(&crowd, 2, 2, CALLS);
+    assert_true(hfi_crowd_has_others(&crowd));
+    (void)spread(&crowd, 1, 2, CALLS);
+    assert_false(hfi_crowd_has_others(&crowd));
 }
 
 static void its_end_is_known_later(void **state)
@@ -110,6 +141,8 @@ int main(void)
         TEST(more_share_one),
         TEST(very_many_have_several_again),
         TEST(a_crowd_is_known_in_a_few_calls),
+        TEST(where_the_server_has_our_cpu_few_share_one_too),
+        TEST(a_thread_has_others_beside_it_if_two_have_waited_of_late),
         TEST(its_end_is_known_later),
         TEST(the_lane_that_fewest_wait_for_is_chosen),
         TEST(among_equals_a_thread_stays_where_it_was),

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* lane_gather_test.c - the first command to a server that has our CPU: who sends it yields once, and sends those of others with it.
+ * (Linked so that sched_yield is the one below.) */
+#include "pool/lane_private.h"
+#include "tests/support/fds.h"
+#include "tests/support/pool_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define ON_OUR_CPU 1000 /* a score of first looks */
+#define ONE        256  /* thread, as a crowd counts them */
+#define GRACES_NS  (5 * HFI_MS) /* the listener looks for a reply that nobody waits for long before */
+
+static struct hft_server *server;
+static struct hft_pool kit;
+static struct hfi_lane *lane;
+static int listener;
+
+static int start(void **state)
+{
+    hf_error error;
+    (void)state;
+    server = hft_server_start("save \"\"");
+    hft_pool_init(&kit, server);
+    if (hft_pool_open(&kit, NULL, &error) != HF_OK) {
+        (void)fprintf(stderr, "%s\n", error.message);
+        return -1;
+    }
+    lane = hfi_pool_lane(kit.pool, HFI_LOCK_LANE, 0);
+    listener = hft_thread_named("hf-listener");
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    hft_pool_close(&kit);
+    hft_server_stop(server);
+    return 0;
+}
+
+static void is_answered(struct hft_call *call)
+{
+    assert_int_equal(call->outcome, HFI_ANSWERED);
+    hft_call_done(call);
+}
+
+static _Atomic(bool) meets_gatherer; /* the next yield is that of a thread that gathers */
+static struct hft_call met;
+static pthread_t met_thread;
+static bool was_sent; /* by its own thread */
+
+static void *wait_for_reply(void *arg)
+{
+    (void)arg;
+    hft_wait(lane, &met);
+    return NULL;
+}
+
+/* Another thread lists and waits meanwhile. The one that gathers has lost its CPU for long, and the other one waits for no longer
+ * than a look. */
+static void meet_gatherer(void)
+{
+    hft_list(lane, &met, hft_command("PING", HFI_NEVER));
+    hfi_lane_flush_to_wait(lane);
+    hfi_lane_flush(lane); /* as one who has been answered does on his way out */
+    was_sent = hfi_inbox_is_empty(&lane->inbox);
+    (void)pthread_create(&met_thread, NULL, wait_for_reply, NULL);
+    HFT_UNTIL(hft_is_over(&met));
+}
+
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+
+int __wrap_sched_yield(void)
+{
+    if (atomic_exchange(&meets_gatherer, false))
+        meet_gatherer();
+    return __real_sched_yield();
+}
+
+struct scene { /* in which the thread gathers; but for one thing each time */
+    int first_looks, usual;
+    bool keeps_cpu, gave_cpu;
+};
+
+static const struct scene gathering = {ON_OUR_CPU, 2 * ONE, true, false};
+
+static void set(const struct scene *scene)
+{
+    struct hft_call call;
+    hft_ask(lane, &call, "PING"); /* no ROLE in front of the next one */
+    hft_call_done(&call);
+    int64_t answered_ns = hft_now();
+    HFT_UNTIL(hft_now() - answered_ns > GRACES_NS && atomic_load(&lane->watch) == HFI_UNWATCHED && hft_is_asleep(listener));
+    atomic_store(&lane->first_looks, scene->first_looks);
+    atomic_store(&lane->keeps_cpu, scene->keeps_cpu);
+    atomic_store(&lane->gave_cpu, scene->gave_cpu);
+    atomic_store(&lane->deployment->crowds[HFI_LOCK_LANE].usual, scene->usual);
+}
+
+static bool gathers(const struct scene *scene, void (*flush)(struct hfi_lane *lane))
+{
+    struct hft_call call;
+    set(scene);
+    uint64_t sends = lane->sends;
+    atomic_store(&meets_gatherer, true);
+    hft_list(lane, &call, hft_command("PING", HFI_NEVER));
+    flush(lane);
+    bool gathered = !atomic_exchange(&meets_gatherer, false);
+    assert_true(hfi_inbox_is_empty(&lane->inbox));
+    assert_true(lane->sends == sends + 1); /* one for all that was listed */
+    hft_wait(lane, &call);
+    is_answered(&call);
+    if (gathered) {
+        (void)pthread_join(met_thread, NULL);
+        is_answered(&met);
+        assert_false(was_sent);
+    }
+    return gathered;
+}
+
+static void the_first_command_is_sent_with_those_of_others(void **state)
+{
+    (void)state;
+    assert_true(gathers(&gathering, hfi_lane_flush_to_wait));
+}
+
+static void it_is_sent_at_once_where_a_yield_gains_nothing(void **state)
+{
+    const struct scene on_another_cpu = {0, 2 * ONE, true, false}, alone = {ON_OUR_CPU, ONE, true, false},
+                       beside_others = {ON_OUR_CPU, 2 * ONE, false, false}, just_told = {ON_OUR_CPU, 2 * ONE, true, true};
+    (void)state;
+    assert_false(gathers(&on_another_cpu, hfi_lane_flush_to_wait));
+    assert_false(gathers(&alone, hfi_lane_flush_to_wait));
+    assert_false(gathers(&beside_others, hfi_lane_flush_to_wait)); /* other programs would get the CPU */
+    assert_false(gathers(&just_told, hfi_lane_flush_to_wait));
+    assert_false(gathers(&gathering, hfi_lane_flush)); /* whoever does not wait may not come back to read */
+}
+
+static void behind_another_one_no_thread_yields(void **state)
+{
+    struct hft_call first, second;
+    (void)state;
+    set(&gathering);
+    hft_server_freeze(server);
+    hft_post(lane, &first, hft_command("PING", HFI_NEVER));
+    atomic_store(&meets_gatherer, true);
+    hft_list(lane, &second, hft_command("PING", HFI_NEVER));
+    hfi_lane_flush_to_wait(lane);
+    assert_true(atomic_exchange(&meets_gatherer, false));
+    hft_server_thaw(server);
+    hft_wait(lane, &first);
+    is_answered(&first);
+    hft_wait(lane, &second);
+    is_answered(&second);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_command_is_sent_with_those_of_others),
+        cmocka_unit_test(it_is_sent_at_once_where_a_yield_gains_nothing),
+        cmocka_unit_test(behind_another_one_no_thread_yields),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
