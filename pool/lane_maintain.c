@@ -16,7 +16,7 @@
 void hfi_lane_flush_again(struct hfi_lane *lane)
 {
     atomic_store(&lane->again, true);
-    hfi_lane_flush(lane);
+    hfi_lane_flush_now(lane);
     hfi_lane_run_completions(lane);
 }
 

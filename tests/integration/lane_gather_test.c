@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -53,11 +54,20 @@ static void is_answered(struct hft_call *call)
 static _Atomic(bool) meets_gatherer; /* the next yield is that of a thread that gathers */
 static struct hft_call met;
 static pthread_t met_thread;
-static bool was_sent; /* by its own thread */
+static bool was_sent; /* before its thread waited */
+static _Atomic(int) sender, met_tid;
+static ssize_t (*really_send)(struct hfi_connection *connection, const void *bytes, size_t size);
+
+static ssize_t note_sender(struct hfi_connection *connection, const void *bytes, size_t size)
+{
+    atomic_store(&sender, gettid());
+    return really_send(connection, bytes, size);
+}
 
 static void *wait_for_reply(void *arg)
 {
     (void)arg;
+    atomic_store(&met_tid, gettid());
     hft_wait(lane, &met);
     return NULL;
 }
@@ -71,7 +81,7 @@ static void meet_gatherer(void)
     hfi_lane_flush(lane); /* as one who has been answered does on his way out */
     was_sent = hfi_inbox_is_empty(&lane->inbox);
     (void)pthread_create(&met_thread, NULL, wait_for_reply, NULL);
-    HFT_UNTIL(hft_is_over(&met));
+    HFT_UNTIL(hft_is_over(&met)); /* sooner or later the listener would send it */
 }
 
 int __real_sched_yield(void);
@@ -109,14 +119,21 @@ static bool gathers(const struct scene *scene, void (*flush)(struct hfi_lane *la
     struct hft_call call;
     set(scene);
     uint64_t sends = lane->sends;
+    struct hfi_transport watched = *lane->connection.transport;
+    const struct hfi_transport *transport = lane->connection.transport;
+    really_send = watched.send;
+    watched.send = note_sender;
+    lane->connection.transport = &watched;
     atomic_store(&meets_gatherer, true);
     hft_list(lane, &call, hft_command("PING", HFI_NEVER));
     flush(lane);
     bool gathered = !atomic_exchange(&meets_gatherer, false);
     assert_true(hfi_inbox_is_empty(&lane->inbox));
     assert_true(lane->sends == sends + 1); /* one for all that was listed */
+    assert_int_equal(atomic_load(&sender), gathered ? atomic_load(&met_tid) : gettid());
     hft_wait(lane, &call);
     is_answered(&call);
+    lane->connection.transport = transport;
     if (gathered) {
         (void)pthread_join(met_thread, NULL);
         is_answered(&met);
