@@ -362,15 +362,15 @@ static bool reader_sends(const struct hfi_lane *lane)
            !atomic_load(&lane->again) && atomic_load(&lane->state) == HFI_LANE_UP;
 }
 
-enum when { NOW, SOON, TO_WAIT };
+enum leaving { NO, YES, OR_GATHERS }; /* what is listed, to a thread that sends soon; and this one may be that thread */
 
-static void flush(struct hfi_lane *lane, enum when when)
+static void flush(struct hfi_lane *lane, enum leaving leaving)
 {
     bool finish = false;
     while (!hfi_inbox_is_empty(&lane->inbox) || atomic_load(&lane->again)) {
-        if (when != NOW && reader_sends(lane))
+        if (leaving != NO && reader_sends(lane))
             break;
-        if (when == TO_WAIT ? hfi_lane_gather(lane) : when == SOON && atomic_load(&lane->gathers))
+        if (leaving == OR_GATHERS ? hfi_lane_gather(lane) : leaving == YES && atomic_load(&lane->gathers))
             break;
         if (atomic_exchange(&lane->writing, true))
             break; /* the thread that has the write role looks again after giving it back */
@@ -386,17 +386,17 @@ static void flush(struct hfi_lane *lane, enum when when)
 
 void hfi_lane_flush(struct hfi_lane *lane)
 {
-    flush(lane, SOON);
+    flush(lane, YES);
 }
 
 void hfi_lane_flush_to_wait(struct hfi_lane *lane)
 {
-    flush(lane, TO_WAIT);
+    flush(lane, OR_GATHERS);
 }
 
 void hfi_lane_flush_now(struct hfi_lane *lane)
 {
-    flush(lane, NOW);
+    flush(lane, NO);
 }
 
 /* Store-load pairing with watch_events_locked(): our caller lists the command, then we read `watch`; the listener

@@ -27,8 +27,8 @@ enum hfi_lane_kind {
 /* Appends the command to the lane and takes a reference to it. Never blocks, never calls `done`. The caller may hold
  * any mutex of its own, so two commands listed under one mutex reach the server in that order. */
 void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command);
-/* Sends all listed commands, or leaves them to the thread that is sending; or, with commands in flight to a near server
- * (hfi_costs_gathers), to a reader that looks again soon, if there is one. Call it with no mutex held that a `done` may take. */
+/* Sends all listed commands, or leaves them to a thread that is sending, or about to (hfi_lane_flush_to_wait); or, with commands in
+ * flight to a near server (hfi_costs_gathers), to a reader that looks again soon. Call it with no mutex held that a `done` may take. */
 void hfi_lane_flush(struct hfi_lane *lane);
 /* The same, by a thread that waits on this lane next: where the server has our CPU it may yield once before, or leave its command to a
  * thread that does, so that one `send` has the commands of both. */

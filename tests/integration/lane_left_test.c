@@ -11,7 +11,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,24 +31,16 @@ static int listener;
 
 static int start(void **state)
 {
-    hf_error error;
     (void)state;
-    server = hft_server_start("save \"\"");
-    hft_pool_init(&kit, server);
-    if (hft_pool_open(&kit, NULL, &error) != HF_OK) {
-        (void)fprintf(stderr, "%s\n", error.message);
-        return -1;
-    }
-    lane = hfi_pool_lane(kit.pool, HFI_LOCK_LANE, 0);
+    lane = hft_lane_start(&kit, &server);
     listener = hft_thread_named("hf-listener");
-    return 0;
+    return lane != NULL ? 0 : -1;
 }
 
 static int stop(void **state)
 {
     (void)state;
-    hft_pool_close(&kit);
-    hft_server_stop(server);
+    hft_lane_stop(&kit, server);
     return 0;
 }
 
