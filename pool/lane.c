@@ -370,7 +370,7 @@ static void flush(struct hfi_lane *lane, enum leaving leaving)
     while (!hfi_inbox_is_empty(&lane->inbox) || atomic_load(&lane->again)) {
         if (leaving != NO && reader_sends(lane))
             break;
-        if (leaving == OR_GATHERS ? hfi_lane_gather(lane) : leaving == YES && atomic_load(&lane->gathers))
+        if (leaving == OR_GATHERS ? hfi_lane_gather(lane) : leaving == YES && hfi_lane_is_gathered(lane))
             break;
         if (atomic_exchange(&lane->writing, true))
             break; /* the thread that has the write role looks again after giving it back */

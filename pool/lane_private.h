@@ -207,6 +207,8 @@ int64_t hfi_lane_own_ns(const struct hfi_lane *lane, int64_t now_ns); /* see cos
 /* A thread is about to send the first command to a server that has our CPU: it yields once before, so that other threads list theirs.
  * True: another thread does so already, and sends this one's. */
 bool hfi_lane_gather(struct hfi_lane *lane);
+/* Another thread does so, and sends what this one has listed too. Not for a thread that waits for messages: it would not see its answer. */
+bool hfi_lane_is_gathered(const struct hfi_lane *lane);
 /* The listener reads what has come, unless another thread has the read role. */
 void hfi_lane_read_some(struct hfi_lane *lane);
 

@@ -160,7 +160,7 @@ static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoc
     }
     if (on[0].revents & POLLOUT) {
         atomic_store(&lane->again, true);
-        hfi_lane_flush(lane);
+        hfi_lane_flush_now(lane);
     }
 }
 
@@ -274,6 +274,11 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
 /* A message may make this thread ask something. */
 static _Thread_local const struct hfi_lane *read_next;
 
+bool hfi_lane_is_gathered(const struct hfi_lane *lane)
+{
+    return atomic_load(&lane->gathers) && lane != read_next && hfi_lane_is_up(lane);
+}
+
 bool hfi_lane_is_read_next(const struct hfi_lane *lane)
 {
     return lane == read_next;
@@ -350,7 +355,7 @@ static bool follow(struct hfi_lane *lane, struct waiter *me, uint32_t epoch, int
     bool woken = looks && look_for_wake_up(lane, me, epoch, now_ns, until_ns);
     if (!woken && unsent)
         hfi_lane_flush_now(lane);
-    if (!woken && !(unsent && hfi_inbox_is_empty(&lane->inbox)))
+    if (!woken && !(unsent && (atomic_load(&lane->in_flight_count) > 0 || hfi_inbox_is_empty(&lane->inbox))))
         woken = sleep_till_woken(lane, me, epoch, until_ns);
     hfi_followers_leave(&deployment->followers, joined);
     return woken;
