@@ -238,7 +238,7 @@ static void check_clocks(struct check *check, int round)
     bool is_fine = clocks->answered == clocks->servers;
     if (clocks->round == round)
         find(check, HF_LOG_WARNING, "is one of them silent? each is waited for", "the clocks of the servers are not compared yet");
-    else if (clocks->apart_ms > client->mutex_rules.guard_ms / 2)
+    else if (clocks->apart_ms > client->rules[HFI_MUTEX].guard_ms / 2)
         find(check, HF_LOG_WARNING, "set both by NTP", HFI_CLOCKS_APART, clocks->ahead.host, clocks->ahead.port, clocks->apart_ms,
              clocks->behind.host, clocks->behind.port);
     else if (clocks->servers > 1)
@@ -263,7 +263,7 @@ static void check_failover(struct check *check)
     const hf_client *client = check->client;
     struct hfi_topology_report report;
     int64_t longest_ms = client->max_lease_ms > 0 ? client->max_lease_ms : client->lease_ms;
-    int64_t quarantine_ms = SECOND_LIFE_MS + longest_ms + client->mutex_rules.guard_ms;
+    int64_t quarantine_ms = SECOND_LIFE_MS + longest_ms + client->rules[HFI_MUTEX].guard_ms;
     if (!report_of(client, &report))
         return;
     find(check, report.answering < report.sentinels ? HF_LOG_WARNING : HF_LOG_INFO,

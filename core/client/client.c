@@ -199,6 +199,22 @@ static bool in_background(void *self, void (*run)(void *arg), void *arg)
     return false;
 }
 
+/* phase: spans more than one step of the grid. */
+static void set_rules(struct hfi_entry_rules rules[HFI_USES], const hf_client_options *o, int64_t phase)
+{
+    for (int use = 0; use < HFI_USES; use++)
+        rules[use] = (struct hfi_entry_rules){
+            .guard_ms = o->guard_ms == HF_OFF ? 0 : o->guard_ms,
+            .native = use == HFI_MUTEX,
+            .shares = use == HFI_SHARED || use == HFI_SEMAPHORE, .counts = use == HFI_SEMAPHORE,
+            .barges = use == HFI_MUTEX || use == HFI_DIALECT,
+            .batch_rechecks = use == HFI_MUTEX || use == HFI_SHARED,
+            .phase = phase,
+            .rides_out = use != HFI_FETCH,
+            .confirms = o->replicas != 0 || (o->quarantine_ms != 0 && use != HFI_FETCH), /* whose server is another now, perhaps */
+        };
+}
+
 static hf_client *make(const hf_client_options *o, const unsigned char random[16])
 {
     char host[256] = "", name[160];
@@ -228,23 +244,7 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->max_value_bytes = o->max_value_bytes;
     client->lock_ops = &lock_ops;
     client->fetch_ops = &hfi_shared_ops;
-    client->mutex_rules.guard_ms = client->fetch_rules.guard_ms = o->guard_ms == HF_OFF ? 0 : o->guard_ms;
-    client->mutex_rules.native = client->mutex_rules.rides_out = client->mutex_rules.barges = true;
-    client->mutex_rules.batch_rechecks = true;
-    client->shared_rules.guard_ms = client->mutex_rules.guard_ms;
-    client->shared_rules.shares = client->shared_rules.rides_out = client->shared_rules.batch_rechecks = true;
-    client->semaphore_rules.guard_ms = client->mutex_rules.guard_ms;
-    client->semaphore_rules.shares = client->semaphore_rules.counts = client->semaphore_rules.rides_out = true;
-    client->mutex_rules.confirms = client->shared_rules.confirms = client->semaphore_rules.confirms =
-        client->fetch_rules.confirms = o->replicas != 0;
-    client->dialect_rules.guard_ms = client->mutex_rules.guard_ms;
-    client->dialect_rules.rides_out = client->dialect_rules.barges = true;
-    client->dialect_rules.confirms = client->mutex_rules.confirms;
-    if (o->quarantine_ms != 0) /* whose server is not that of the message, perhaps */
-        client->mutex_rules.confirms = client->shared_rules.confirms = client->semaphore_rules.confirms =
-            client->dialect_rules.confirms = true;
-    client->mutex_rules.phase = (random[0] * 256 + random[1]) * (HFI_MS / 256); /* spans more than one grid step */
-    client->shared_rules.phase = client->dialect_rules.phase = client->mutex_rules.phase;
+    set_rules(client->rules, o, (random[0] * 256 + random[1]) * (HFI_MS / 256));
     if (o->client_name == NULL) /* CLIENT SETNAME refuses a blank in the program's name */
         (void)snprintf(name, sizeof name, "%.100s-%ld", program_invocation_short_name, (long)getpid());
     for (char *at = name; o->client_name == NULL && *at != 0; at++)

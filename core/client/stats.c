@@ -245,7 +245,7 @@ static void dump_lock(struct hfi_lock *lock, void *arg)
     hfi_mutex_unlock(lock->mutex);
     if (is_idle)
         return;
-    (void)hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size);
+    (void)hfi_quote(name, sizeof name, hfi_keys_name(&lock->keys), lock->keys.name_size);
     static const char *const uses[] = {[HFI_MUTEX] = "lock ", [HFI_FETCH] = "fetch", [HFI_SHARED] = "share",
                                        [HFI_SEMAPHORE] = "permits", [HFI_DIALECT] = "lock "};
     fprintf(out, "%s %-40s %-7s", uses[lock->keys.use], name, doing[remote]);

@@ -11,6 +11,7 @@
 #include "base/wiped.h"
 #include "core/context/counters.h"
 #include "core/policy/entry.h"
+#include "core/protocol/name.h"
 #include "core/policy/fence.h"
 #include "core/context/histogram.h"
 #include "core/context/loss_log.h"
@@ -94,7 +95,7 @@ struct hf_client {
     bool    has_dispatcher_thread;
 
     struct hfi_table *table;      /* table.c */
-    struct hfi_entry_rules mutex_rules, fetch_rules, shared_rules, semaphore_rules, dialect_rules;
+    struct hfi_entry_rules rules[HFI_USES]; /* by enum hfi_use */
     const struct hfi_dialect *dialect;    /* dialects.c; NULL: none */
     struct hfi_dialect *_Atomic dialects; /* all that are known, that one among them */
     _Atomic(bool) shares;         /* a lock was asked for with .shared */

@@ -59,7 +59,7 @@ static void forget(struct hfi_filler *filler)
 
 static void changed(const struct hfi_lock *lock)
 {
-    const struct hfi_name key = hfi_name_of(HFI_FETCH, lock->keys.name, lock->keys.name_size);
+    const struct hfi_name key = hfi_keys_name_as(&lock->keys, HFI_FETCH);
     hfi_local_changed(lock->client, &key);
 }
 

@@ -30,7 +30,7 @@ static void shorten(const struct hfi_fetch *f, struct hf_loading *loading)
 void hfi_fetch_load_begin(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading)
 {
     *loading = (struct hf_loading){.client = f->client,
-                                   .key = f->lock->keys.name,
+                                   .key = hfi_keys_name(&f->lock->keys),
                                    .key_size = f->lock->keys.name_size,
                                    .lease = lease,
                                    .ttl_ms = f->options->ttl_ms,

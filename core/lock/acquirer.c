@@ -118,7 +118,7 @@ HFI_RARE hf_status hfi_acquirer_explain_itself(const struct hfi_acquirer *acquir
                     : reads   ? "read on with that lease: another process waits for it"
                               : "release it first, then take it alone",
                     "this %s already %s lock %s", acquirer->options->owner != 0 ? "owner" : "thread",
-                    has_alone ? "has alone" : "shares", hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size));
+                    has_alone ? "has alone" : "shares", hfi_quote(name, sizeof name, hfi_keys_name(&lock->keys), lock->keys.name_size));
 }
 
 hf_status hfi_acquirer_explain(struct hfi_acquirer *acquirer, hf_error *error)
@@ -148,7 +148,7 @@ void hfi_acquirer_wait(struct hfi_acquirer *acquirer, int64_t until_ns, hf_cance
         /* a reply has to be read */
         bool asking = hfi_entry_awaits_answer(&lock->entry) || lock->entry.holding == HFI_AWAITING_FENCES;
         int64_t now = hfi_now(client->clock);
-        if (lock->entry.successor == &acquirer->waiter && !acquirer->waiter.overtaken) {
+        if (hfi_waiter_is_successor(&acquirer->waiter) && !acquirer->waiter.overtaken) {
             come(lock, acquirer, now);
             continue;
         }
@@ -211,8 +211,10 @@ hf_status hfi_acquirer_reenter(struct hfi_lock *lock, struct hfi_acquirer *acqui
                                : "release it first, hand it over with hf_lease_unbind, or acquire both times with .reentrant",
                         shares ? "this %s already shares lock %s" : "this %s already holds lock %s",
                         options->owner != 0 ? "owner" : "thread",
-                        hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size));
+                        hfi_quote(name, sizeof name, hfi_keys_name(&lock->keys), lock->keys.name_size));
     }
+    if (holder->depth == UINT16_MAX)
+        return hfi_fail(error, HF_INVALID, "release it as often as acquired", "the lease is acquired 65,536 times");
     holder->depth++;
     *lease = holder;
     return HF_OK;
@@ -231,7 +233,7 @@ bool hfi_owner_waits_for_itself(const struct hfi_lock *lock, uint64_t owner, boo
         return false;
     hf_client *client = lock->client;
     struct hfi_lock *other;
-    struct hfi_name name = hfi_name_of(lock->keys.use == HFI_SHARED ? HFI_MUTEX : HFI_SHARED, lock->keys.name, lock->keys.name_size);
+    struct hfi_name name = hfi_keys_name_as(&lock->keys, lock->keys.use == HFI_SHARED ? HFI_MUTEX : HFI_SHARED);
     if (hfi_table_get(client, &name, &other, NULL) != HF_OK)
         return false;
     hfi_mutex_lock(other->mutex);

@@ -25,7 +25,7 @@ static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool f
     if (keys->dialect != NULL && !force)
         return hfi_fail(error, HF_INVALID, "hf_lock_break_now, or break --force", "in a dialect nobody can be asked to stop first");
     (void)snprintf(hex, sizeof hex, "%016" PRIx64, random | HFI_TOKEN_REVOKED);
-    struct hfi_name name = hfi_name_in(keys->dialect, hfi_name_of((enum hfi_use)keys->use, keys->name, keys->name_size));
+    struct hfi_name name = hfi_name_in(keys->dialect, hfi_keys_name_as(keys, (enum hfi_use)keys->use));
     struct hfi_lock *lock;
     hf_status status = hfi_table_get(client, &name, &lock, error);
     if (status != HF_OK)

@@ -64,7 +64,7 @@ static uint64_t owner_of_hold(hf_client *client, const char *token_text, struct 
         owner = atomic_load(&holder->owner);
         (void)snprintf(hop->token, sizeof hop->token, "%s", token_text);
         hop->fence = holder->fence;
-        hfi_hop_set_name(hop, lock->keys.name, lock->keys.name_size);
+        hfi_hop_set_name(hop, hfi_keys_name(&lock->keys), lock->keys.name_size);
     }
     hfi_mutex_unlock(lock->mutex);
     hfi_table_unref(lock);

@@ -135,7 +135,7 @@ void hfi_handle_hand_out(hf_lease *lease)
 void hfi_handle_log_loss(const hf_lease *lease, hf_reason reason)
 {
     const struct hfi_keys *keys = &lease->lock->keys;
-    hfi_loss_log_note(lease->client, keys->name, keys->name_size, lease->fence, reason);
+    hfi_loss_log_note(lease->client, hfi_keys_name(keys), keys->name_size, lease->fence, reason);
 }
 
 static uint8_t condition_after(hf_event_kind kind)

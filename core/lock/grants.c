@@ -7,7 +7,7 @@
 /* The grant at which threads wait; NULL: none waits. All threads of a semaphore wait at one. */
 static struct hfi_lock *asking_one(const struct hfi_lock *home)
 {
-    struct hfi_lock *lock = home->asking;
+    struct hfi_lock *lock = home->grant->asking;
     return lock != NULL && !hfi_list_is_empty(&lock->entry.waiters) ? lock : NULL;
 }
 
@@ -68,21 +68,21 @@ static struct hfi_lock *one_to_ask(struct hfi_lock *home, const struct found *fo
 {
     if (found->lingers) /* one that lingered is idle from now on */
         yield_all(home, now);
-    if (finds_question(home->asking, waiter, now))
-        return home->asking;
+    if (finds_question(home->grant->asking, waiter, now))
+        return home->grant->asking;
     return found->idle != NULL ? found->idle : idle_one(home);
 }
 
 void hfi_grants_arrive(struct hfi_acquirer *acquirer, int64_t now)
 {
-    struct hfi_lock *home = acquirer->lock->home, *lock = asking_one(home);
+    struct hfi_lock *home = hfi_lock_home(acquirer->lock), *lock = asking_one(home);
     struct hfi_step step;
     HFI_ASSERT_HELD(home->mutex);
     if (lock == NULL) {
         struct found found = look_for_room(home, &acquirer->waiter, now);
         lock = found.room;
         if (lock == NULL)
-            lock = home->asking = one_to_ask(home, &found, &acquirer->waiter, now);
+            lock = home->grant->asking = one_to_ask(home, &found, &acquirer->waiter, now);
     }
     if (lock == NULL) {
         acquirer->waiter.verdict = HFI_REFUSED;
@@ -99,7 +99,7 @@ void hfi_grants_arrive(struct hfi_acquirer *acquirer, int64_t now)
 
 void hfi_grants_wanted(struct hfi_lock *lock, int64_t now)
 {
-    for (struct hfi_lock *other = lock->home; other != NULL; other = hfi_lock_next(other)) {
+    for (struct hfi_lock *other = hfi_lock_home(lock); other != NULL; other = hfi_lock_next(other)) {
         struct hfi_step step;
         if (other->entry.remote == HFI_NOTHING)
             continue;
@@ -111,7 +111,7 @@ void hfi_grants_wanted(struct hfi_lock *lock, int64_t now)
 
 bool hfi_grants_release(struct hfi_lock *lock, int32_t permits, bool quietly, struct hfi_step *step)
 {
-    struct hfi_lock *asking = quietly ? NULL : asking_one(lock->home);
+    struct hfi_lock *asking = quietly ? NULL : asking_one(hfi_lock_home(lock));
     struct hfi_step of_asking;
     HFI_ASSERT_HELD(lock->mutex);
     if (!hfi_entry_free_permits(&lock->entry, permits, step))
@@ -122,7 +122,7 @@ bool hfi_grants_release(struct hfi_lock *lock, int32_t permits, bool quietly, st
         if (served)
             hfi_lock_perform(asking, &of_asking, NULL);
     }
-    bool waited_for = asking_one(lock->home) != NULL; /* by threads here that want more: the server may have it for them */
+    bool waited_for = asking_one(hfi_lock_home(lock)) != NULL; /* by threads here that want more: the server may have it for them */
     hfi_entry_settle(&lock->entry, quietly || waited_for, step);
     return true;
 }
@@ -137,7 +137,7 @@ static HFI_RARE void move_waiters(struct hfi_lock *lock, struct hfi_lock *other,
         hfi_lock_perform(lock, &step, NULL);
         return;
     }
-    lock->home->asking = other;
+    hfi_lock_home(lock)->grant->asking = other;
     for (struct hfi_list *at = lock->entry.waiters.next; at != &lock->entry.waiters; at = at->next)
         hfi_container_of(at, struct hfi_acquirer, waiter.link)->lock = other;
     hfi_entry_move_waiters(&lock->entry, &other->entry, &step);
@@ -148,11 +148,11 @@ void hfi_grants_look(struct hfi_lock *home, int64_t now)
 {
     HFI_ASSERT_HELD(home->mutex);
     struct hfi_lock *asking = asking_one(home);
-    if (home->looking || asking == NULL || !hfi_entry_is_overrun(&asking->entry))
+    if (home->grant->looking || asking == NULL || !hfi_entry_is_overrun(&asking->entry))
         return;
     if (atomic_load(&home->client->closing)) /* its visit of this grant is to come; that of an idle one may be over */
         return;
-    home->looking = true;
+    home->grant->looking = true;
     move_waiters(asking, idle_one(home), now);
-    home->looking = false;
+    home->grant->looking = false;
 }

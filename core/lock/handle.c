@@ -221,5 +221,5 @@ int hf_lease_permits(const hf_lease *lease)
 
 const char *hf_lease_name(const hf_lease *lease)
 {
-    return lease != NULL ? lease->lock->keys.name : "";
+    return lease != NULL ? hfi_keys_name(&lease->lock->keys) : "";
 }

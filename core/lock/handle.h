@@ -44,8 +44,8 @@ struct hf_lease {
     _Atomic(int) references;      /* the owner's, the lock's while this is its holder, a posted job's */
     _Atomic(int) event_fd;        /* -1: not made */
     _Atomic(uint64_t) owner;      /* number of the acquiring or bound thread, or the program's .owner; 0: unbound */
-    int32_t permits;              /* 1 for a lock */
-    int     depth;                /* re-entries after the first acquire; guarded by the lock's mutex, except in a fork child */
+    uint16_t permits;             /* 1 for a lock */
+    uint16_t depth;               /* re-entries after the first acquire; guarded by the lock's mutex, except in a fork child */
     _Atomic(uint8_t) condition, reason;
     bool    reentrant;
     bool    holds;                /* it is the lock's holder, or one of them; the lock's mutex */

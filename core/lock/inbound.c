@@ -87,7 +87,7 @@ static void may_be_free(hf_client *client, struct hfi_lock *lock)
         return;
     HFI_PERTURB("watch-found");
     hfi_key_events_requery(lock);
-    struct hfi_name name = hfi_name_of(HFI_SHARED, lock->keys.name, lock->keys.name_size);
+    struct hfi_name name = hfi_keys_name_as(&lock->keys, HFI_SHARED);
     bool may_share = lock->keys.use == HFI_MUTEX && atomic_load_explicit(&client->shares, memory_order_relaxed);
     if (may_share && hfi_table_get(client, &name, &readers, NULL) == HF_OK) {
         hfi_key_events_requery(readers);

@@ -152,7 +152,7 @@ static void add_holder(struct survey *survey, const struct hfi_keys *keys, const
     struct holding *held = &survey->held[survey->count];
     *held = *seen;
     held->inquiry.held_ms = -1;
-    memcpy(held->name, keys->name, (size_t)keys->name_size + 1);
+    memcpy(held->name, hfi_keys_name(keys), (size_t)keys->name_size + 1);
     if (hfi_token_parse(value->str, value->len, &held->parts)) {
         memcpy(held->value, value->str, value->len);
         held->inquiry.token = held->value;
@@ -332,7 +332,7 @@ static hf_status inform_of_key(struct survey *survey, const redisReply *key, con
     if (status == HF_INVALID) /* one of our side keys under a template */
         return HF_OK;
     if (status == HF_OK && keys.lock_size == key->len && memcmp(keys.lock, key->str, key->len) == 0 &&
-        (glob == NULL || fnmatch(glob, keys.name, 0) == 0))
+        (glob == NULL || fnmatch(glob, hfi_keys_name(&keys), 0) == 0))
         status = inform(survey, &keys, error);
     else
         hfi_keys_done(&keys);

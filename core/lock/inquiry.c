@@ -67,7 +67,7 @@ static void lose(struct hfi_lock *lock, const struct asking *asking)
     if (asking->found == HFI_FOUND_REVOKED)
         hfi_retire_revoked(lock, asking->inquiry.there, now);
     hfi_entry_lost(&lock->entry,
-                   asking->found == HFI_FOUND_REVOKED || lock->revoked.grant != 0 ? HF_REASON_REVOKED
+                   asking->found == HFI_FOUND_REVOKED || lock->revoked != 0 ? HF_REASON_REVOKED
                    : asking->found == HFI_FOUND_NOTHING                           ? HF_REASON_GONE
                                                                                   : HF_REASON_TAKEN,
                    &step);

@@ -11,26 +11,23 @@ static hf_status make(hf_client *client, const struct hfi_name *name, struct hfi
 {
     struct hfi_keys keys;
     void *memory;
-    hf_status status = hfi_keys_make_behind(sizeof(struct hfi_lock), &memory, client->key_template, name, &keys, error);
+    bool  is_grant = name->use == HFI_SEMAPHORE;
+    size_t size = sizeof(struct hfi_lock) + (is_grant ? sizeof(struct hfi_grant) : 0);
+    hf_status status = hfi_keys_make_behind(size, &memory, client->key_template, name, &keys, error);
     if (status != HF_OK)
         return status;
     struct hfi_lock *lock = memory;
-    memset(lock, 0, sizeof *lock);
+    memset(lock, 0, size);
     lock->keys = keys;
     lock->client = client;
     lock->lane = lane;
     lock->alarm.ring = client->lock_ops->ring;
     lock->alarm_at = HFI_NEVER;
-    hfi_mutex_init(&lock->own_mutex, HFI_RANK_OUTER);
-    lock->mutex = &lock->own_mutex;
-    lock->home = lock;
-    lock->rules = name->use == HFI_FETCH       ? &client->fetch_rules
-                  : name->use == HFI_SHARED    ? &client->shared_rules
-                  : name->use == HFI_SEMAPHORE ? &client->semaphore_rules
-                  : name->use == HFI_DIALECT   ? &client->dialect_rules
-                                               : &client->mutex_rules;
-    lock->last_shrinking = &lock->shrinkings;
-    hfi_entry_init(&lock->entry, lock->rules, name->hash);
+    if (is_grant) {
+        lock->grant->home = lock;
+        lock->grant->last_shrinking = &lock->grant->shrinkings;
+    }
+    hfi_entry_init(&lock->entry, &client->rules[name->use], name->hash);
     *made = lock;
     return HF_OK;
 }
@@ -45,15 +42,15 @@ HFI_RARE hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, 
 HFI_RARE struct hfi_lock *hfi_lock_beside(struct hfi_lock *home)
 {
     struct hfi_lock *lock;
-    struct hfi_name name = hfi_name_of(home->keys.use, home->keys.name, home->keys.name_size);
+    struct hfi_name name = hfi_keys_name_as(&home->keys, HFI_SEMAPHORE);
     if (make(home->client, &name, home->lane, &lock, NULL) != HF_OK)
         return NULL;
     lock->slot = home->slot;
     lock->slot_id = home->slot_id;
-    lock->home = home;
+    lock->grant->home = home;
     lock->mutex = home->mutex;
-    atomic_store(&lock->beside, hfi_lock_next(home));
-    atomic_store(&home->beside, lock);
+    atomic_store(&lock->grant->beside, hfi_lock_next(home));
+    atomic_store(&home->grant->beside, lock);
     return lock;
 }
 
@@ -63,6 +60,15 @@ struct hfi_lock *hfi_lock_of_grant(struct hfi_lock *home, uint64_t grant)
     while (lock != NULL && lock->token.grant != grant)
         lock = hfi_lock_next(lock);
     return lock != NULL ? lock : home;
+}
+
+void hfi_lock_overtake(struct hfi_lock *lock, const struct hfi_shrinking *until, uint64_t grant, int32_t keep,
+                       enum hfi_overtaken how)
+{
+    struct hfi_shrinking *first = lock->keys.use == HFI_SEMAPHORE ? lock->grant->shrinkings : NULL;
+    for (struct hfi_shrinking *at = first; at != until; at = at->next)
+        if (at->grant == grant && at->keep >= keep && at->overtaken < how)
+            at->overtaken = how;
 }
 
 void hfi_lock_tell_holds(struct hfi_lock *lock)
@@ -76,7 +82,6 @@ void hfi_lock_tell_holds(struct hfi_lock *lock)
 static void free_one(struct hfi_lock *lock)
 {
     hfi_lock_tell_holds(lock);
-    hfi_mutex_destroy(&lock->own_mutex);
     if (lock->shared != NULL)
         lock->client->fetch_ops->free(lock->shared);
     free(lock->trouble);
@@ -111,7 +116,7 @@ void hfi_lock_may_live(struct hfi_lock *lock, int64_t ms)
     _Atomic(int64_t) *longest_ms = &lock->client->longest_ms;
     int64_t longest = atomic_load_explicit(longest_ms, memory_order_relaxed);
     if (ms > lock->may_live_ms)
-        lock->may_live_ms = ms;
+        lock->may_live_ms = (uint32_t)ms;
     while (ms > longest && !atomic_compare_exchange_weak(longest_ms, &longest, ms))
         ;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lock.h - what an entry lives in: its mutex, its keys, its lane, its token. perform.h carries its decisions out. */
+/* lock.h - what an entry lives in: its keys, its lane, its token. perform.h carries its decisions out. A client may hold a
+ * hundred thousand of them, so what only some have is not in all: a semaphore's part stands behind the struct. */
 #ifndef HFI_LOCK_H
 #define HFI_LOCK_H
 
@@ -16,45 +17,47 @@ struct hfi_slot;       /* table.c */
 struct hfi_shared;     /* fetch/shared.c */
 struct hfi_retirement; /* retirement.h */
 
+struct hfi_grant { /* what a lock has besides as one grant of a semaphore */
+    struct hfi_lock *home;           /* never changes: the lock that the table finds by name; itself, or of a further grant another */
+    struct hfi_lock *_Atomic beside; /* of a home, a further grant of the semaphore; of that, the next. They end with the home */
+    struct hfi_lock *asking;         /* (mutex) of a home: the grant at which threads wait, or did; for grants.c */
+    bool looking;                    /* (mutex) of a home: grants.c is at work on the grants */
+    struct hfi_shrinking *shrinkings, **last_shrinking; /* (mutex) in flight, in the order in which they were sent; the end of them */
+};
+
 struct hfi_lock {
     /* Never changes. */
     hf_client *client;
-    struct hfi_keys keys; /* stored behind this struct, in the same memory */
-    struct hfi_entry_rules *rules; /* of its use */
-    struct hfi_slot *slot; /* table.c: counts the references; all grants of a semaphore have one */
+    struct hfi_keys keys;     /* stored behind this struct, in the same memory */
+    struct hfi_slot *slot;    /* table.c: counts the references; all grants of a semaphore have one */
+    struct hfi_mutex *mutex;  /* table.c: the slot's, guards the fields below; other locks may have the same */
     uint32_t slot_id;
-    uint32_t questions; /* (mutex) acquires without an answer yet, of whatever token */
-    struct hfi_lock *home;    /* itself; of a semaphore's further grants: the lock that the table finds by name */
-    struct hfi_mutex *mutex;  /* guards the fields below, and those marked (mutex); of a further grant: its home's */
-    struct hfi_mutex own_mutex;
-    struct hfi_lane *_Atomic lane; /* changed with the mutex held, by lane_choice.c alone */
-    _Atomic(bool) cached;    /* table.c: `recent` has a reference */
-    struct hfi_lock *_Atomic beside; /* of a home, a further grant of the semaphore; of that, the next. They end with the home */
 
-    bool     watched;  /* (mutex) key_events.c is subscribed to its key, and has a reference */
-    bool     refused;  /* (mutex) trouble is an answer of the server, not its silence */
-    bool     queued;   /* (mutex) counted in `queued` of the entry's rules */
-    bool     there;    /* (mutex) the server may have a key or a place of the token */
-    bool     in_doubt; /* (mutex) an acquire of the token got no answer: release the token until it is certainly over */
-    bool     announced; /* (mutex) announce.c has said that the token has the lock */
-    bool     looking;  /* (mutex) of a home: grants.c is at work on the grants */
-    struct hfi_lock *asking; /* (mutex) of a home: the grant at which threads wait, or did; for grants.c */
+    uint32_t questions; /* acquires without an answer yet, of whatever token */
+    uint32_t pendings;  /* of a home: acquirers that have no thread: the listener reads what answers them at once */
+    _Atomic(bool) cached; /* table.c: `recent` has a reference */
+    bool     watched;   /* key_events.c is subscribed to its key, and has a reference */
+    bool     refused;   /* trouble is an answer of the server, not its silence */
+    bool     queued;    /* counted in `queued` of the entry's rules */
+    bool     there;     /* the server may have a key or a place of the token */
+    bool     in_doubt;  /* an acquire of the token got no answer: release the token until it is certainly over */
+    bool     announced; /* announce.c has said that the token has the lock */
+    uint32_t may_live_ms; /* longest life of its key after what was sent: a record's patience, then the TTL */
+    struct hfi_lane *_Atomic lane; /* changed with the mutex held, by lane_choice.c alone */
     struct hfi_entry entry;
     struct hfi_token token;   /* the current one */
-    struct hfi_shrinking *shrinkings, **last_shrinking; /* in flight, in the order in which they were sent; the end of them */
-    struct hfi_token revoked; /* of the same grant: what a break left instead, according to a message; or none */
+    uint64_t revoked;         /* random bits of the token that a break left of the same grant, according to a message; 0: none */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
     int64_t  last_chance_ns; /* our time until which its native acquire may still be executed */
-    int64_t  may_live_ms;    /* longest life of its key after what was sent: a record's patience, then the TTL */
     struct hfi_retirement *retirements; /* of a home: retirements of earlier tokens; NULL: none */
     hf_lease *holder;        /* a reference; NULL: no holder in this process. HFI_SHARED: the first of them, each a reference */
-    uint64_t short_holds;    /* not yet in the histogram: too short to pay an atomic instruction for each */
-    int64_t  short_ns;       /* their total duration */
+    uint32_t short_holds;    /* not yet in the histogram: too short to pay an atomic instruction for each; */
+    uint32_t short_ns;       /* their total duration */
     struct hfi_alarm alarm;
     int64_t  alarm_at;       /* HFI_NEVER: not armed */
-    uint32_t pendings;       /* of a home: acquirers that have no thread: the listener reads what answers them at once */
     hf_error *trouble;       /* details of entry.trouble; NULL: none */
     struct hfi_shared *shared; /* HFI_FETCH: fetch/shared.c; NULL before the first waiter */
+    struct hfi_grant grant[];  /* HFI_SEMAPHORE: one; else none */
 };
 
 struct hfi_acquirer { /* a thread that acquires the lease, on its stack; or in a pending */
@@ -98,13 +101,8 @@ struct hfi_shrinking { /* a release of a grant's permits above `keep`; context o
 
 /* A release of the grant's permits above `keep` was carried out, or may have been, while those listed before `until` (NULL: all)
  * are in flight: what they would give back is given back. Mutex held. */
-static inline void hfi_lock_overtake(struct hfi_lock *lock, const struct hfi_shrinking *until, uint64_t grant, int32_t keep,
-                                     enum hfi_overtaken how)
-{
-    for (struct hfi_shrinking *at = lock->shrinkings; at != until; at = at->next)
-        if (at->grant == grant && at->keep >= keep && at->overtaken < how)
-            at->overtaken = how;
-}
+void hfi_lock_overtake(struct hfi_lock *lock, const struct hfi_shrinking *until, uint64_t grant, int32_t keep,
+                       enum hfi_overtaken how);
 
 /* Only the table calls these two. */
 hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, struct hfi_lock **lock, hf_error *error);
@@ -116,7 +114,12 @@ struct hfi_lock *hfi_lock_of_grant(struct hfi_lock *home, uint64_t grant);
 /* The next grant after this one; NULL: there is no other. */
 static inline struct hfi_lock *hfi_lock_next(const struct hfi_lock *lock)
 {
-    return atomic_load_explicit(&lock->beside, memory_order_acquire);
+    return lock->keys.use == HFI_SEMAPHORE ? atomic_load_explicit(&lock->grant->beside, memory_order_acquire) : NULL;
+}
+/* The lock that the table finds by its name. */
+static inline struct hfi_lock *hfi_lock_home(struct hfi_lock *lock)
+{
+    return lock->keys.use == HFI_SEMAPHORE ? lock->grant->home : lock;
 }
 
 /* Locks the mutex and returns the time read under it. A time read before could be older than what other threads have

@@ -105,7 +105,7 @@ static size_t class_of(const struct hfi_lock *lock, const char *order_class, cha
 {
     text[0] = is_fetch(lock) ? 'f' : 'l';
     if (order_class == NULL || *order_class == 0)
-        return 1 + hfi_order_fold(lock->keys.name, lock->keys.name_size, text + 1);
+        return 1 + hfi_order_fold(hfi_keys_name(&lock->keys), lock->keys.name_size, text + 1);
     size_t size = strlen(order_class);
     memcpy(text + 1, order_class, size);
     return 1 + size;
@@ -115,7 +115,7 @@ static void name_it(const struct hfi_lock *lock, char *text, size_t size)
 {
     char quoted[80];
     (void)snprintf(text, size, "%s %s", is_fetch(lock) ? "load of" : "lock",
-                   hfi_quote(quoted, sizeof quoted, lock->keys.name, lock->keys.name_size));
+                   hfi_quote(quoted, sizeof quoted, hfi_keys_name(&lock->keys), lock->keys.name_size));
 }
 
 /* The number of the class, which gets one if it has none. 0: no memory. */
@@ -279,8 +279,8 @@ void hfi_lock_order_wanted(struct hfi_lock *lock, uint64_t owner, const char *or
 bool hfi_lock_order_is_alone(const struct hfi_lock *lock)
 {
     char text[HF_KEY_MAX];
-    size_t size = hfi_order_fold(lock->keys.name, lock->keys.name_size, text);
-    return size == lock->keys.name_size && memcmp(text, lock->keys.name, size) == 0;
+    size_t size = hfi_order_fold(hfi_keys_name(&lock->keys), lock->keys.name_size, text);
+    return size == lock->keys.name_size && memcmp(text, hfi_keys_name(&lock->keys), size) == 0;
 }
 
 void hfi_lock_order_held(hf_lease *lease, const char *order_class)

@@ -71,7 +71,7 @@ static struct hfi_command *question(const struct members *members)
     texts[1] = members->set->dialect->parameter;
     for (size_t i = 0; i < count; i++) {
         const struct hfi_keys *keys = i < 2 ? NULL : &members->locks[i - 2]->keys;
-        texts[i] = keys != NULL ? keys->name : texts[i];
+        texts[i] = keys != NULL ? hfi_keys_name(keys) : texts[i];
         sizes[i] = keys != NULL ? keys->name_size : strlen(texts[i]);
     }
     struct hfi_command *command = members->tracker > 0 ? hfi_wire_tracked(members->tracker, (int)count, texts, sizes)

@@ -90,7 +90,7 @@ static bool is_same_news(const struct seen *one, const struct seen *other)
 static void tell(struct hf_observer *observer, const struct seen *seen)
 {
     struct hfi_callback callback;
-    hf_leader leader = {.size = sizeof leader, .name = observer->keys.name, .host = seen->parts.host, .label = seen->label,
+    hf_leader leader = {.size = sizeof leader, .name = hfi_keys_name(&observer->keys), .host = seen->parts.host, .label = seen->label,
                         .pid = seen->parts.pid, .fence = seen->fence, .held_ms = seen->held_ms,
                         .remaining_ms = seen->remaining_ms};
     hfi_callback_begin(&callback, observer->client, NULL);

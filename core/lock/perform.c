@@ -131,7 +131,7 @@ static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command
         return false;
     *hfi_command_context(command, struct question) = (struct question){lock->token, hfi_fence_seen(lock->client),
                                                                       lock->last_chance_us};
-    if (lock->home->pendings > 0)
+    if (hfi_lock_home(lock)->pendings > 0)
         command->awaited = HFI_AWAITED_PROMPTLY;
     hfi_table_ref(lock);
     HFI_PERTURB("command-to-list");
@@ -145,8 +145,9 @@ static bool fresh_token(struct hfi_lock *lock)
         return false;
     lock->token.random = hfi_token_granted_bits(lock->token.random);
     lock->token.grant = hfi_table_grant(lock->client, lock);
-    lock->revoked = (struct hfi_token){0};
-    lock->last_chance_us = lock->last_chance_ns = lock->may_live_ms = 0;
+    lock->revoked = 0;
+    lock->last_chance_us = lock->last_chance_ns = 0;
+    lock->may_live_ms = 0;
     lock->there = lock->in_doubt = false;
     return true;
 }
@@ -278,7 +279,7 @@ static bool hand_over(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int6
     lock->trouble = NULL;
     acquirer->lease = lease;
     lease->lock = lock;
-    lease->permits = waiter->permits;
+    lease->permits = (uint16_t)waiter->permits;
     hfi_handle_join(lock, lease);
     hfi_handle_begin(lease, waiter->end, waiter->fence, lock->entry.held.times.hold_end, now);
     if (lease->sink != NULL && lease->sink->label != NULL && lock->keys.use == HFI_MUTEX)
@@ -353,7 +354,7 @@ static void count_queued(struct hfi_lock *lock)
     if (queued == lock->queued)
         return;
     lock->queued = queued;
-    (void)atomic_fetch_add_explicit(&lock->rules->queued, queued ? 1 : (uint64_t)-1, memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&lock->client->rules[lock->keys.use].queued, queued ? 1 : (uint64_t)-1, memory_order_relaxed);
 }
 
 void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_releaser *releaser)
@@ -403,7 +404,7 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_r
         hfi_park_wake(&hfi_container_of(step->successor, struct hfi_acquirer, waiter)->park);
     wake_decided(lock, step);
     if (lock->keys.use == HFI_SEMAPHORE)
-        lock->client->lock_ops->look(lock->home, step->now);
+        lock->client->lock_ops->look(hfi_lock_home(lock), step->now);
     count_queued(lock);
     if (lock->shared != NULL)
         lock->client->fetch_ops->look(lock);

@@ -17,8 +17,10 @@ static void note_hold(struct hfi_lock *lock, int64_t ns)
         hfi_histogram_add(&lock->client->holds, ns);
         return;
     }
+    if (lock->short_holds == UINT32_MAX || lock->short_ns > UINT32_MAX - HFI_MS)
+        hfi_lock_tell_holds(lock);
     lock->short_holds++;
-    lock->short_ns += ns;
+    lock->short_ns += (uint32_t)ns;
 }
 
 static bool give_up(struct hfi_lock *lock, int32_t permits, struct hfi_step *step)

@@ -57,7 +57,7 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
             hfi_entry_renewed(&lock->entry, command->stamp_ns, &step);
         else if (how != HFI_RENEW_FAILED)
             hfi_entry_lost(&lock->entry,
-                           how == HFI_RENEW_REVOKED || lock->revoked.grant != 0 ? HF_REASON_REVOKED
+                           how == HFI_RENEW_REVOKED || lock->revoked != 0 ? HF_REASON_REVOKED
                            : how == HFI_RENEW_GONE                        ? HF_REASON_GONE
                                                                           : HF_REASON_TAKEN,
                            &step);

@@ -57,17 +57,17 @@ void hfi_retire_note_break(struct hfi_lock *lock, const struct hfi_message *mess
     HFI_ASSERT_HELD(lock->mutex);
     struct hfi_token revoked;
     if (names_revoked(lock, message, lock->token.grant, &revoked) && revoked.random != lock->token.random)
-        lock->revoked = revoked;
+        lock->revoked = revoked.random;
 }
 
 void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *releaser)
 {
-    struct hfi_token revoked = lock->revoked;
-    lock->revoked.grant = 0;
-    if (revoked.grant != 0 && releaser != NULL) { /* the holder has stopped */
+    struct hfi_token revoked = {lock->token.grant, lock->revoked};
+    lock->revoked = 0;
+    if (revoked.random != 0 && releaser != NULL) { /* the holder has stopped */
         releaser->revoked = true;
         give_back_revoked(lock, revoked, now, now);
-    } else if (revoked.grant != 0) {
+    } else if (revoked.random != 0) {
         hfi_retire_revoked(lock, revoked, now);
     }
     int64_t ends = end_of_key(lock, now);
@@ -121,10 +121,10 @@ void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, bool in_dou
 
 /* Until when a revoked holder of this grant has time to stop; 0: none has. A second break, which leaves another token
  * of the grant, does not shorten that time. */
-static int64_t time_to_stop(const struct hfi_lock *lock, uint64_t grant)
+static int64_t time_to_stop(struct hfi_lock *lock, uint64_t grant)
 {
     int64_t until = 0;
-    for (const struct hfi_retirement *at = lock->home->retirements; at != NULL; at = at->next)
+    for (const struct hfi_retirement *at = hfi_lock_home(lock)->retirements; at != NULL; at = at->next)
         if (at->token.grant == grant && at->not_before_ns > until)
             until = at->not_before_ns;
     return until;

@@ -72,9 +72,9 @@ static void note_left(hf_client *client, int64_t left_ns)
         ;
 }
 
-struct hfi_retirement *hfi_retirement_find(const struct hfi_lock *lock, struct hfi_token token)
+struct hfi_retirement *hfi_retirement_find(struct hfi_lock *lock, struct hfi_token token)
 {
-    struct hfi_retirement *retirement = lock->home->retirements;
+    struct hfi_retirement *retirement = hfi_lock_home(lock)->retirements;
     while (retirement != NULL && !hfi_token_is_same(retirement->token, token))
         retirement = retirement->next;
     return retirement;
@@ -232,7 +232,7 @@ struct hfi_retirement *hfi_retirement_begin(struct hfi_lock *lock, struct hfi_to
         note_left(lock->client, left_ns);
         return NULL;
     }
-    lock = lock->home;
+    lock = hfi_lock_home(lock);
     hfi_table_ref(lock);
     *retirement = (struct hfi_retirement){
         .lock = lock,

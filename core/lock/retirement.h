@@ -30,7 +30,7 @@ struct hfi_retirement {
 /* Each with the lock's mutex held. */
 
 /* The retirement of this token, or NULL. */
-struct hfi_retirement *hfi_retirement_find(const struct hfi_lock *lock, struct hfi_token token);
+struct hfi_retirement *hfi_retirement_find(struct hfi_lock *lock, struct hfi_token token);
 /* Adds a retirement to the lock's list. ends_ns: when the key has expired by itself. NULL: no memory; the key is left
  * to expire, and noted. */
 struct hfi_retirement *hfi_retirement_begin(struct hfi_lock *lock, struct hfi_token token, int64_t ends_ns, int64_t left_ns);

@@ -26,12 +26,12 @@ static hf_status judge(const struct hfi_shrinking *shrinking, bool is_known, boo
 /* Mostly the first one. */
 static void unlist(struct hfi_lock *lock, const struct hfi_shrinking *shrinking)
 {
-    struct hfi_shrinking **place = &lock->shrinkings;
+    struct hfi_shrinking **place = &lock->grant->shrinkings;
     while (*place != shrinking)
         place = &(*place)->next;
     *place = shrinking->next;
-    if (lock->last_shrinking == &shrinking->next)
-        lock->last_shrinking = place;
+    if (lock->grant->last_shrinking == &shrinking->next)
+        lock->grant->last_shrinking = place;
 }
 
 static void tell_locked(struct hfi_releaser *releaser, hf_status status)
@@ -73,7 +73,7 @@ static HFI_RARE void shrunk(struct hfi_command *command)
         hfi_lock_overtake(lock, shrinking, shrinking->grant, shrinking->keep, is_known ? HFI_OVERTAKEN : HFI_MAYBE_OVERTAKEN);
     unlist(lock, shrinking);
     if (releaser != NULL) /* why they are gone, if they are: a message alone may be made up */
-        releaser->revoked = is_revoked || (lock->token.grant == shrinking->grant && lock->revoked.grant != 0);
+        releaser->revoked = is_revoked || (lock->token.grant == shrinking->grant && lock->revoked != 0);
     hf_status status = judge(shrinking, is_known, is_gone, is_revoked);
     tell_entry(lock, shrinking->grant, is_revoked ? HF_LOST : status, now); /* what was overtaken tells of the break all the same */
     tell_locked(releaser, status);
@@ -92,8 +92,8 @@ HFI_RARE void hfi_lock_shrink(struct hfi_lock *lock, int32_t keep, struct hfi_re
     }
     struct hfi_shrinking *shrinking = hfi_command_context(command, struct hfi_shrinking);
     *shrinking = (struct hfi_shrinking){.releaser = releaser, .grant = lock->token.grant, .keep = keep};
-    *lock->last_shrinking = shrinking;
-    lock->last_shrinking = &shrinking->next;
+    *lock->grant->last_shrinking = shrinking;
+    lock->grant->last_shrinking = &shrinking->next;
     hfi_table_ref(lock);
     hfi_call_list(lock->client, lock->lane, command, shrunk, lock, now);
 }

@@ -14,6 +14,9 @@
  * ck_epoch would defer the freeing, and would need a record for each thread and a fence and a reference for each
  * lookup.
  *
+ * A lock's mutex is one of its shard's STRIPES, by the lock's slot: a mutex each would be an eleventh of all that a held lease
+ * costs. Two locks have the same only where a shard has more of them than stripes.
+ *
  * Each shard keeps a reference to the RECENT locks created last, so that a name that is acquired again and again is not
  * created each time. A lock that only `recent` refers to is as good as new: hfi_entry_arrive resets what its
  * earlier waiters left.
@@ -34,6 +37,8 @@
 #define RECENT     8
 #define FIRST      8 /* slots in a shard's first segment; each further segment doubles the total */
 #define SEGMENTS   16
+#define STRIPES    16
+#define STRIPE     64 /* bytes: no two threads write the same cache line because of two mutexes */
 #define STEPS_MOST 64 /* limit for a reader on a chain that changes */
 
 _Static_assert(FIRST << (SEGMENTS - 1) == 1 << (SLOT_BITS - SHARD_BITS), "as many slots as a grant number can name");
@@ -46,6 +51,11 @@ struct hfi_slot {
     struct hfi_lock *lock;        /* valid while there are references */
 };
 
+struct stripe {
+    struct hfi_mutex mutex; /* of each lock whose slot's index has this remainder; made with the first of them */
+    char apart[STRIPE - sizeof(struct hfi_mutex) % STRIPE];
+};
+
 struct shard {
     struct hfi_mutex mutex; /* needed for any change */
     _Atomic(struct hfi_slot *) segments[SEGMENTS];
@@ -53,6 +63,7 @@ struct shard {
     uint32_t used, free;   /* slots ever used; head of the free list, an index + 1 */
     unsigned next_recent;
     struct hfi_lock *recent[RECENT]; /* a reference each */
+    struct stripe stripes[STRIPES];
 };
 
 struct hfi_table {
@@ -62,7 +73,7 @@ struct hfi_table {
 static bool is_named(const struct hfi_lock *lock, const struct hfi_name *name)
 {
     return lock->keys.use == name->use && lock->keys.dialect == name->dialect && lock->keys.name_size == name->size &&
-           memcmp(lock->keys.name, name->text, name->size) == 0;
+           memcmp(hfi_keys_name(&lock->keys), name->text, name->size) == 0;
 }
 
 static struct shard *shard_of(hf_client *client, uint64_t hash)
@@ -121,6 +132,8 @@ HFI_RARE void hfi_table_free(hf_client *client)
     for (int i = 0; i < SHARDS; i++) {
         for (int j = 0; j < SEGMENTS; j++)
             free(atomic_load(&table->shards[i].segments[j]));
+        for (uint32_t j = 0; j < STRIPES && j < table->shards[i].used; j++)
+            hfi_mutex_destroy(&table->shards[i].stripes[j].mutex);
         hfi_mutex_destroy(&table->shards[i].mutex);
     }
     free(table);
@@ -210,12 +223,15 @@ static bool put_locked(hf_client *client, struct hfi_lock *lock, uint64_t hash, 
         if (shard->used == atomic_load(&shard->capacity) && !grow_locked(shard))
             return false;
         index = shard->used++;
+        if (index < STRIPES)
+            hfi_mutex_init(&shard->stripes[index].mutex, HFI_RANK_OUTER);
     } else {
         shard->free = atomic_load(&slot_at(shard, index)->next);
     }
     struct hfi_slot *slot = slot_at(shard, index);
     bool stays = lock->keys.use != HFI_FETCH; /* not a fetch's: those are many, and local.c keeps their values */
     lock->slot = slot;
+    lock->mutex = &shard->stripes[index % STRIPES].mutex;
     lock->slot_id = index << SHARD_BITS | (uint32_t)(shard - client->table->shards);
     slot->lock = lock;
     atomic_store(&slot->tag, (uint32_t)hash);
@@ -319,7 +335,7 @@ void hfi_table_unref(struct hfi_lock *lock)
         take_out_locked(shard, lock);
     hfi_mutex_unlock(&shard->mutex);
     if (last)
-        hfi_lock_free(lock->home);
+        hfi_lock_free(hfi_lock_home(lock));
 }
 
 HFI_RARE struct hfi_lock *hfi_table_by_grant(hf_client *client, uint64_t grant)

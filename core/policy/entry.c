@@ -61,7 +61,8 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_step *step)
 {
     hfi_step_unwatch(entry, step);
     hfi_step_become(entry, HFI_NOTHING, HFI_NOT_HELD);
-    entry->successor = NULL;
+    if (!hfi_list_is_empty(&entry->waiters))
+        hfi_step_head_of(entry)->successor_since = HFI_NEVER;
     entry->question = HFI_NEXT_ACQUIRE;
     entry->remote_waiters = false;
     entry->ask_at = HFI_NEVER;
@@ -88,7 +89,7 @@ void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_step *step)
  * waiter). If it is too little for an arriving thread alone, the lease stays with the successor. */
 static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
-    const struct hfi_waiter *first = entry->successor != NULL ? entry->successor : waiter;
+    const struct hfi_waiter *head = hfi_step_head_of(entry), *first = hfi_waiter_is_successor(head) ? head : waiter;
     if (!hfi_step_suits(entry, first, step->now) || (!hfi_step_has_fences(entry) && !entry->held.more_asked))
         hfi_step_give_back(entry, step);
     else if (!hfi_step_has_fences(entry))
@@ -104,6 +105,7 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, struct
     bool taken = entry->remote != HFI_NOTHING || !hfi_list_is_empty(&entry->waiters);
     waiter->since = step->now;
     waiter->verdict = HFI_WAITING;
+    waiter->successor_since = HFI_NEVER;
     waiter->overtaken = false;
     waiter->status = HF_OK;
     hfi_list_init(&waiter->link);
@@ -128,7 +130,7 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, struct
 void hfi_entry_successor_runs(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
     hfi_step_at(entry, step);
-    if (entry->successor != waiter)
+    if (!hfi_waiter_is_successor(waiter))
         return;
     if (hfi_step_is_free(entry))
         take(entry, waiter, step);
@@ -139,12 +141,10 @@ void hfi_entry_successor_runs(struct hfi_entry *entry, struct hfi_waiter *waiter
 HFI_RARE void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
     hfi_step_at(entry, step);
-    bool was_called = entry->successor == waiter;
+    bool was_called = hfi_waiter_is_successor(waiter);
     if (entry->remote != HFI_HELD && waiter == hfi_step_head_of(entry))
         entry->ask.head_changed = true;
     hfi_list_remove(&waiter->link);
-    if (was_called)
-        entry->successor = NULL;
     if (!hfi_list_is_empty(&entry->waiters)) {
         const struct hfi_waiter *head = hfi_step_head_of(entry);
         if (entry->rules->counts && entry->remote != HFI_HELD &&
@@ -168,7 +168,6 @@ HFI_RARE void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, st
 {
     hfi_step_at(entry, step);
     bool left_free = entry->holding == HFI_OFFERED;
-    entry->successor = NULL;
     while (!hfi_list_is_empty(&entry->waiters))
         hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, status, step);
     if (left_free)

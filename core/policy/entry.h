@@ -73,10 +73,16 @@ struct hfi_waiter { /* on the stack of the waiting thread, or in a pending */
     int64_t          since;     /* when it arrived */
     enum hfi_verdict verdict;
     hf_status        status;
+    int64_t          successor_since; /* it is the successor: the oldest waiter, woken to take what is HELD; HFI_NEVER: it is not */
     bool             overtaken; /* as successor it ran while another thread held the lease: the next pass is its own */
     int64_t          end;       /* V of the grant */
     int64_t          fence;
 };
+
+static inline bool hfi_waiter_is_successor(const struct hfi_waiter *waiter)
+{
+    return waiter->successor_since != HFI_NEVER;
+}
 
 struct hfi_entry_rules { /* shared by all entries of one use of a client */
     int64_t guard_ms;
@@ -144,7 +150,6 @@ struct hfi_entry {
     uint8_t  tried_status;        /* HF_BUSY or HF_FOREIGN */
     uint8_t  trouble;             /* hf_status: why the server cannot serve us now; HF_OK: it can */
     uint8_t  unheard;             /* R messages in a row that the holder did not receive; or grants that did not count */
-    struct hfi_waiter *successor; /* the oldest waiter, if it has been woken to take what is HELD; else NULL */
     int64_t  ask_at;              /* when the next re-check or retry is due; HFI_NEVER: none is */
     int64_t  asked_for;           /* lease asked for by the last acquire, ns; the oldest waiter may be another by now */
     int64_t  tried_until;         /* until then a try that SET NX refuses gets tried_status; the script is not asked */
@@ -174,24 +179,24 @@ struct hfi_entry {
             int64_t  good_for;                     /* what the command that set V asked for, ns: a claim or a lease,
                                                     * perhaps that of an earlier holder */
             int64_t  shortest, lengthened_at;      /* a renewal sent up to lengthened_at counts for `shortest` only */
-            int64_t  successor_since;
             int64_t  batch_since;
             int64_t  linger_end;                   /* of a lease that LINGERS, or of permits that no thread has */
-            int64_t  linger_ms;                    /* of the last local holder */
             int64_t  fence_end;                    /* of the block that `fence` is in */
-            int64_t  next_block, next_block_end;   /* the next block; 0: none */
+            int64_t  next_block;                   /* the first fence of the next block; 0: none */
+            int64_t  wanted_at;                    /* when another process was last heard to wait */
+            uint32_t next_block_size;
+            int32_t  linger_ms;                    /* of the last local holder */
+            int32_t  inside;                       /* rules->shares: threads that have the lease; rules->counts: their
+                                                    * permits, */
+            int32_t  permits;                      /* of so many that the token has */
+            uint16_t more_below;                   /* ask for another block when fewer fences than this are left */
+            uint8_t  passes;                       /* local passes in a row, counted up to HFI_PASS_MOST */
             bool     more_asked;                   /* the next block is asked for; in any state of hfi_holding */
             bool     shrink_owed;                  /* the server may not have carried out the last SHRINK */
             uint8_t  shrinks_failed;               /* in a row: UNKNOWN */
             uint8_t  downgraded;                   /* downgrades that may have been carried out, at UINT8_MAX for good:
                                                     * others read beside the holder, no thread here may have it next */
             uint8_t  bad_fences;                   /* bad blocks in a row */
-            int64_t wanted_at;                     /* when another process was last heard to wait */
-            int32_t inside;                        /* rules->shares: threads that have the lease; rules->counts: their
-                                                    * permits, */
-            int32_t permits;                       /* of so many that the token has */
-            uint8_t  passes;                       /* local passes in a row, counted up to HFI_PASS_MOST */
-            uint16_t more_below;                   /* ask for another block when fewer fences than this are left */
         } held;
     };
 };

@@ -37,9 +37,10 @@ void hfi_entry_check(const struct hfi_entry *entry)
 {
     bool is_held = entry->remote == HFI_HELD, waits = !hfi_list_is_empty(&entry->waiters);
     HFI_CHECK(is_held == (entry->holding != HFI_NOT_HELD));
-    HFI_CHECK(entry->successor == NULL || (is_held && entry->successor == hfi_step_head_of(entry)));
-    HFI_CHECK(entry->successor == NULL || !entry->successor->threadless);
-    HFI_CHECK(entry->holding != HFI_OFFERED || entry->successor != NULL);
+    const struct hfi_waiter *head = hfi_step_head_of(entry);
+    bool is_called = waits && hfi_waiter_is_successor(head);
+    HFI_CHECK(!is_called || (is_held && !head->threadless));
+    HFI_CHECK(entry->holding != HFI_OFFERED || is_called);
     HFI_CHECK(entry->holding != HFI_BY_THREAD || entry->held.inside == 1 || (entry->rules->shares && entry->held.inside > 0));
     HFI_CHECK(entry->holding != HFI_LINGERING || !waits);
     HFI_CHECK(entry->holding != HFI_AWAITING_FENCES || entry->rules->shares || !hfi_step_has_fences(entry));

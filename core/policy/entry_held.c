@@ -18,18 +18,16 @@ static bool has_one_fence(const struct hfi_entry *entry)
 
 static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
-    if (entry->successor == waiter)
-        entry->successor = NULL;
     bool one_fence = has_one_fence(entry), begins = !one_fence && entry->fence == entry->held.fence_end;
     entry->held.inside += entry->rules->counts ? waiter->permits : 1;
     if (begins) {
         entry->held.more_below = ASK_AT;
         entry->fence = entry->held.next_block - 1;
-        entry->held.fence_end = entry->held.next_block_end;
-        entry->held.next_block = entry->held.next_block_end = 0;
+        entry->held.fence_end = entry->fence + entry->held.next_block_size;
+        entry->held.next_block = 0;
     }
     hfi_step_become(entry, HFI_HELD, HFI_BY_THREAD);
-    entry->held.linger_ms = waiter->linger_ms;
+    entry->held.linger_ms = (int32_t)waiter->linger_ms;
     waiter->end = hfi_lease_end(&entry->held.times);
     entry->fence += !one_fence;
     waiter->fence = entry->fence;
@@ -144,8 +142,8 @@ bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *wait
 void hfi_step_wake_successor(struct hfi_entry *entry, struct hfi_step *step)
 {
     hfi_step_become(entry, HFI_HELD, HFI_OFFERED);
-    entry->successor = step->successor = hfi_step_head_of(entry);
-    entry->held.successor_since = step->now;
+    step->successor = hfi_step_head_of(entry);
+    step->successor->successor_since = step->now;
 }
 
 /* Those of a semaphore that wait may have all come in, and some permits be left. */
@@ -176,7 +174,7 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, const
     entry->trouble = HF_OK;
     entry->held.bad_fences = 0;
     entry->held.fence_end = entry->fence;
-    entry->held.next_block = entry->held.next_block_end = 0;
+    entry->held.next_block = 0;
     const struct hfi_waiter *head = hfi_step_head_of(entry);
     hfi_lease_begin(&entry->held.times, end, good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, step->now,
                     step->rtt_ns);
@@ -245,7 +243,7 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
     if (entry->holding != HFI_AWAITING_FENCES) {
         if (good && first > entry->held.fence_end && entry->held.next_block == 0) {
             entry->held.next_block = first;
-            entry->held.next_block_end = first + count - 1;
+            entry->held.next_block_size = (uint32_t)count;
         } else {
             want_more_later(entry);
         }
@@ -337,14 +335,15 @@ bool hfi_entry_release(struct hfi_entry *entry, int32_t permits, bool quietly, s
     if (!quietly && entry->rules->shares && may_pass(entry, now)) {
         join_all(entry, step);
     } else if (!quietly && may_pass(entry, now)) {
-        bool overdue = entry->successor != NULL && (entry->successor->overtaken ||
-                                                    now - entry->held.successor_since >= HFI_BARGE_WINDOW_NS);
+        const struct hfi_waiter *head = hfi_step_head_of(entry);
+        bool is_called = hfi_waiter_is_successor(head);
+        bool overdue = is_called && (head->overtaken || now - head->successor_since >= HFI_BARGE_WINDOW_NS);
         entry->held.passes = entry->held.passes < HFI_PASS_MOST ? (uint8_t)(entry->held.passes + 1) : HFI_PASS_MOST;
         if (!hfi_step_has_fences(entry))
             hfi_step_become(entry, HFI_HELD, HFI_AWAITING_FENCES);
-        else if (!entry->rules->barges || overdue || hfi_step_head_of(entry)->threadless)
+        else if (!entry->rules->barges || overdue || head->threadless)
             hfi_step_pass(entry, hfi_step_head_of(entry), step);
-        else if (entry->successor == NULL)
+        else if (!is_called)
             hfi_step_wake_successor(entry, step);
         else
             hfi_step_become(entry, HFI_HELD, HFI_OFFERED);

@@ -41,14 +41,16 @@ unsigned hfi_key_slot(const char *key, size_t size)
     return crc & 16383;
 }
 
-/* The tag of a key that has braces but no tag of its own: the smallest number that hashes to the key's slot. */
-static void number_tag(const char *key, size_t size, char out[12])
+#define NUMBER 12 /* bytes for one that is a tag, with its NUL */
+
+/* The smallest number that hashes to the key's slot; returns its size. */
+static size_t number_tag(const char *key, size_t size, char out[NUMBER])
 {
     unsigned slot = hfi_key_slot(key, size);
     for (unsigned number = 0;; number++) {
-        int length = snprintf(out, 12, "%u", number);
+        int length = snprintf(out, NUMBER, "%u", number);
         if (hfi_key_slot(out, (size_t)length) == slot)
-            return;
+            return (size_t)length;
     }
 }
 
@@ -87,7 +89,7 @@ static const char *prefix_of(enum hfi_use use)
 static void frame_with(const char *prefix, const struct hfi_name *name, struct frame *frame)
 {
     size_t tag_size;
-    char number[12];
+    char number[NUMBER];
     frame->before = frame->capacity;
     frame->after = "";
     if (tag_of(name->text, name->size, &tag_size) != NULL) {
@@ -96,7 +98,7 @@ static void frame_with(const char *prefix, const struct hfi_name *name, struct f
         (void)snprintf(frame->capacity, sizeof frame->capacity, "%s{", prefix);
         frame->after = "}";
     } else {
-        number_tag(name->text, name->size, number);
+        (void)number_tag(name->text, name->size, number);
         (void)snprintf(frame->capacity, sizeof frame->capacity, "%s{%s}:", prefix, number);
     }
     frame->before_size = strlen(frame->capacity);
@@ -122,6 +124,13 @@ static char *put(char *at, const char *text, size_t size)
     return at + size;
 }
 
+const char *hfi_keys_tag(const struct hfi_keys *keys)
+{
+    if (keys->numbered)
+        return hfi_keys_name(keys) + keys->name_size + 1;
+    return keys->tag_size == keys->lock_size ? keys->lock : strchr(keys->lock, '{') + 1;
+}
+
 /* Prints a side key: its kind, the dialect's side, the tag that keeps it in the lock key's slot, the whole lock key. The side
  * is in front of the brace, where no lock key can have it too. Returns the byte after its NUL. */
 static char *print_side_key(char *at, const char *kind, const struct hfi_keys *keys, char **key, size_t *size)
@@ -131,7 +140,7 @@ static char *print_side_key(char *at, const char *kind, const struct hfi_keys *k
     if (keys->dialect != NULL)
         at = put(at, keys->dialect->side, strlen(keys->dialect->side));
     at = put(at, "{", 1);
-    at = put(at, keys->tag, keys->tag_size);
+    at = put(at, hfi_keys_tag(keys), keys->tag_size);
     at = put(at, "}:", 2);
     at = put(at, keys->lock, keys->lock_size);
     *size = (size_t)(at - *key);
@@ -269,7 +278,6 @@ hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_temp
                                struct hfi_keys *keys, hf_error *error)
 {
     struct frame frame;
-    char number[12];
     *keys = (struct hfi_keys){.use = (uint8_t)name->use, .dialect = name->dialect};
     if (name->dialect != NULL)
         key_template = name->dialect->key_template;
@@ -278,25 +286,22 @@ hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_temp
     if (name->use != HFI_FETCH && size > HFI_LOCK_KEY_MOST)
         return hfi_fail(error, HF_INVALID, "choose a shorter name or key_template", "the lock key is too long");
     /* Only a template can make a key that needs a number for its tag. */
-    *memory = malloc(front + size + 1 + name->size + 1 + (key_template != NULL ? sizeof number : 0));
+    *memory = malloc(front + size + 1 + name->size + 1 + (key_template != NULL ? NUMBER : 0));
     if (*memory == NULL)
         return hfi_fail(error, HF_NOMEM, "", "no memory for the keys of a lock");
     char *text = (char *)*memory + front;
     keys->lock = text;
     keys->lock_size = (uint16_t)size;
     keys->name_size = (uint16_t)name->size;
-    keys->name = put(put(put(text, frame.before, frame.before_size), name->text, name->size), frame.after, frame.after_size);
-    *keys->name++ = 0;
-    *put(keys->name, name->text, name->size) = 0;
+    char *at = put(put(put(text, frame.before, frame.before_size), name->text, name->size), frame.after, frame.after_size);
+    *at = 0;
+    at = put(at + 1, name->text, name->size);
+    *at = 0;
     size_t tag_size = size;
-    const char *tag = tag_of(text, size, &tag_size);
-    keys->tag = text + (tag != NULL ? tag - text : 0);
-    if (tag == NULL && (memchr(text, '{', size) != NULL || memchr(text, '}', size) != NULL)) {
-        number_tag(text, size, number);
-        tag_size = strlen(number);
-        keys->tag = keys->name + name->size + 1;
-        memcpy(keys->tag, number, tag_size + 1);
-    }
+    keys->numbered = tag_of(text, size, &tag_size) == NULL &&
+                     (memchr(text, '{', size) != NULL || memchr(text, '}', size) != NULL);
+    if (keys->numbered)
+        tag_size = number_tag(text, size, at + 1);
     keys->tag_size = (uint16_t)tag_size;
     hf_status status = check_key(key_template, name, keys, error);
     if (status == HF_OK)
@@ -316,7 +321,7 @@ void hfi_keys_title(const struct hfi_keys *keys, char out[HFI_TITLE])
 {
     char name[160];
     (void)snprintf(out, HFI_TITLE, "%s %s", keys->use == HFI_SEMAPHORE ? "semaphore" : "lock",
-                   hfi_quote(name, sizeof name, keys->name, keys->name_size));
+                   hfi_quote(name, sizeof name, hfi_keys_name(keys), keys->name_size));
 }
 
 void hfi_keys_done(struct hfi_keys *keys)

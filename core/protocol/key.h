@@ -16,15 +16,25 @@
 #define HFI_ELECTION_CHANNEL_MOST (2 * HFI_LOCK_KEY_MOST + 16)
 #define HFI_ANY_KEY_MOST  4120 /* bytes: a data key with our prefix and tag */
 
-/* A name and its lock key, each with its NUL. Side keys are printed when they are needed (hfi_side_keys_print). */
+/* A name and its lock key. Side keys are printed when they are needed (hfi_side_keys_print). */
 struct hfi_keys {
-    char *lock;
-    char *name;
-    char *tag;   /* stands in braces in the side keys, so that they share the lock key's slot (protocol.md) */
-    uint16_t lock_size, name_size, tag_size;
-    uint8_t use; /* enum hfi_use */
+    char *lock;    /* the lock key, the name, and where it is numbered the number, each with its NUL */
     const struct hfi_dialect *dialect; /* of the name */
+    uint16_t lock_size, name_size, tag_size;
+    uint8_t use;   /* enum hfi_use */
+    bool numbered; /* the key has braces, but no tag of its own: the smallest number that hashes to the key's slot is the tag */
 };
+static inline char *hfi_keys_name(const struct hfi_keys *keys)
+{
+    return keys->lock + keys->lock_size + 1;
+}
+/* The same text as the name of another use, or of its own. */
+static inline struct hfi_name hfi_keys_name_as(const struct hfi_keys *keys, enum hfi_use use)
+{
+    return hfi_name_of(use, hfi_keys_name(keys), keys->name_size);
+}
+/* What stands in braces in the side keys, so that they share the lock key's slot (protocol.md). */
+const char *hfi_keys_tag(const struct hfi_keys *keys);
 
 struct hfi_side_keys {
     char  *queue, *waiters;

@@ -10,7 +10,7 @@
 /* What a name locks: itself, alone; the load of the data key of that name; itself, together with other readers; permits of
  * the semaphore of that name; or itself, alone, as other programs spell it. A name's readers and those of its threads that want
  * it alone meet at the server only, by the same keys. */
-enum hfi_use { HFI_MUTEX, HFI_FETCH, HFI_SHARED, HFI_SEMAPHORE, HFI_DIALECT };
+enum hfi_use { HFI_MUTEX, HFI_FETCH, HFI_SHARED, HFI_SEMAPHORE, HFI_DIALECT, HFI_USES };
 
 struct hfi_dialect;
 

@@ -37,7 +37,7 @@ hf_status hfi_script_error_key(const struct hfi_keys *keys, const char *which, h
                {"held", held, held_size, "sorted set"},
                {"permits", keys->lock, keys->lock_size, "sorted set"},
                {"fence", HFI_FENCE_KEY, strlen(HFI_FENCE_KEY), "number"},
-               {"data", keys->name, keys->name_size, "string"},
+               {"data", hfi_keys_name(keys), keys->name_size, "string"},
                {"absent", sides.third, sides.third_size, "string"},
                {"lock", lock, lock_size, keys->dialect != NULL ? keys->dialect->holds : "string"}};
     size_t at = 0;

@@ -84,7 +84,7 @@ static int add_keys(struct words *words, const struct hfi_keys *keys, struct hfi
     if (sides->third == NULL)
         return 4;
     if (keys->use == HFI_FETCH)
-        add(words, keys->name, keys->name_size);
+        add(words, hfi_keys_name(keys), keys->name_size);
     add(words, sides->third, sides->third_size);
     return keys->use == HFI_FETCH ? 6 : 5;
 }
@@ -95,7 +95,7 @@ static const struct hfi_script *spoken(struct words *words, const struct hfi_key
 {
     if (keys->dialect == NULL)
         return usual;
-    add(words, keys->name, keys->name_size);
+    add(words, hfi_keys_name(keys), keys->name_size);
     add_text(words, keys->dialect->parameter);
     return &hfi_dialect_scripts[keys->dialect->mark][which];
 }

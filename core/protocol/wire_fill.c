@@ -28,7 +28,7 @@ static bool add_keys(struct hfi_command *command, const struct hfi_keys *keys, c
     bool all = hfi_command_word(command, keys->lock, keys->lock_size) &&
                hfi_command_word(command, sides.queue, sides.queue_size) &&
                hfi_command_word(command, sides.waiters, sides.waiters_size) && add_text(command, HFI_FENCE_KEY) &&
-               hfi_command_word(command, keys->name, keys->name_size) && hfi_command_word(command, sides.third, sides.third_size);
+               hfi_command_word(command, hfi_keys_name(keys), keys->name_size) && hfi_command_word(command, sides.third, sides.third_size);
     hfi_side_keys_done(&sides);
     for (int i = 0; i < tags->count; i++)
         all = all && add_text(command, tags->keys[i]);

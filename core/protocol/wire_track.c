@@ -46,7 +46,7 @@ struct hfi_command *hfi_wire_track(const struct hfi_keys *keys, int64_t client_i
     const char *read = is_member ? "SISMEMBER" : "GET";
     size_t size;
     const char *key = hfi_watched_key(keys, &size);
-    return hfi_wire_tracked(client_id, is_member ? 3 : 2, (const char *const[]){read, key, keys->name},
+    return hfi_wire_tracked(client_id, is_member ? 3 : 2, (const char *const[]){read, key, hfi_keys_name(keys)},
                             (const size_t[]){strlen(read), size, keys->name_size});
 }
 

@@ -19,9 +19,9 @@ static void make(const char *key_template, enum hfi_use use, const char *text, s
     unsigned slot = hfi_key_slot(keys.lock, keys.lock_size);
     HFT_MUST(slot < 16384 && slot == hfi_key_slot(sides.queue, sides.queue_size));
     HFT_MUST(slot == hfi_key_slot(sides.waiters, sides.waiters_size));
-    HFT_MUST(keys.name_size == size && memcmp(keys.name, text, size) == 0 && keys.name[size] == 0);
+    HFT_MUST(keys.name_size == size && memcmp(hfi_keys_name(&keys), text, size) == 0 && hfi_keys_name(&keys)[size] == 0);
     HFT_MUST((use == HFI_FETCH) == (sides.third != NULL));
-    HFT_MUST(keys.lock_size != keys.name_size || use == HFI_MUTEX || memcmp(keys.lock, keys.name, size) != 0);
+    HFT_MUST(keys.lock_size != keys.name_size || use == HFI_MUTEX || memcmp(keys.lock, hfi_keys_name(&keys), size) != 0);
     if (sides.third != NULL)
         HFT_MUST(slot == hfi_key_slot(sides.third, sides.third_size) && slot == hfi_key_slot(text, size));
     hfi_side_keys_done(&sides);

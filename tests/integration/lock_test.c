@@ -412,6 +412,23 @@ static void a_thread_that_holds_it_gets_deadlock_or_reenters(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }
 
+static void it_is_reentered_65535_times_at_most(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease = must_take(f, f->a, "deep", HF_LOCK(.reentrant = true)), *again;
+    int failed = 0;
+    for (int i = 0; i < UINT16_MAX; i++)
+        failed += hf_lock_acquire(f->a, "deep", HF_LOCK(.reentrant = true), &again, NULL) != HF_OK || again != lease;
+    assert_int_equal(failed, 0);
+    assert_int_equal(hf_lock_acquire(f->a, "deep", HF_LOCK(.reentrant = true), &again, &f->error), HF_INVALID);
+    assert_non_null(strstr(f->error.message, "65,536"));
+    for (int i = 0; i < UINT16_MAX; i++)
+        failed += hf_lease_release(lease, NULL) != HF_OK || !hf_lease_is_valid(lease);
+    assert_int_equal(failed, 0);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hft_lock_keys(f->server), 0);
+}
+
 static void a_lingering_lease_is_taken_again_in_memory_and_given_up_when_asked_for(void **state)
 {
     struct fixture *f = *state;
@@ -536,6 +553,7 @@ int main(void)
         TEST(names_may_have_any_bytes_but_nul_and_need_no_terminator),
         TEST(a_key_template_says_where_locks_are),
         TEST(a_thread_that_holds_it_gets_deadlock_or_reenters),
+        TEST(it_is_reentered_65535_times_at_most),
         TEST(a_lingering_lease_is_taken_again_in_memory_and_given_up_when_asked_for),
         TEST(a_lingering_lease_ends_by_itself),
         TEST(a_lease_lives_far_longer_than_its_length),

@@ -109,7 +109,7 @@ static bool is_remembered(struct sim_process *process, const char *token, const 
 {
     sim.self = process;
     struct hfi_lock *lock = hfi_table_by_grant(process->client, strtoull(token + 37, NULL, 16));
-    bool same = lock != NULL && lock->keys.name_size == strlen(name) && memcmp(lock->keys.name, name, strlen(name)) == 0;
+    bool same = lock != NULL && lock->keys.name_size == strlen(name) && memcmp(hfi_keys_name(&lock->keys), name, strlen(name)) == 0;
     if (lock != NULL)
         hfi_table_unref(lock);
     sim.self = NULL;

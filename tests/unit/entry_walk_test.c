@@ -485,6 +485,17 @@ static bool look(struct walk *walk)
     return true;
 }
 
+static bool come(struct walk *walk)
+{
+    if (hfi_list_is_empty(&walk->entry.waiters))
+        return false;
+    struct hfi_waiter *oldest = hfi_list_first(&walk->entry.waiters, struct hfi_waiter, link);
+    if (!hfi_waiter_is_successor(oldest))
+        return false;
+    hfi_entry_successor_runs(&walk->entry, oldest, now(walk, 0));
+    return true;
+}
+
 static bool happen(struct walk *walk, enum event event)
 {
     switch (event) {
@@ -493,10 +504,7 @@ static bool happen(struct walk *walk, enum event event)
     case LEAVE:
         return leave(walk);
     case COME: /* the called thread runs, now or never */
-        if (walk->entry.successor == NULL)
-            return false;
-        hfi_entry_successor_runs(&walk->entry, walk->entry.successor, now(walk, 0));
-        return true;
+        return come(walk);
     case ANSWER:
         return answer(walk);
     case HANDED:

@@ -42,7 +42,7 @@ static bool is(const struct hfi_lock *lock, int number)
 {
     char name[24];
     name_of(number, name);
-    return lock != NULL && strcmp(lock->keys.name, name) == 0;
+    return lock != NULL && strcmp(hfi_keys_name(&lock->keys), name) == 0;
 }
 
 /* What the table calls of the floor above it, instead of lock.c. */
@@ -50,15 +50,14 @@ static bool is(const struct hfi_lock *lock, int number)
 hf_status hfi_lock_new(hf_client *of, const struct hfi_name *name, struct hfi_lock **lock, hf_error *error)
 {
     (void)error;
-    struct hfi_lock *fresh = calloc(1, sizeof *fresh + name->size + 1);
+    struct hfi_lock *fresh = calloc(1, sizeof *fresh + 1 + name->size + 1);
     if (fresh == NULL)
         return HF_NOMEM;
     fresh->client = of;
-    fresh->home = fresh;
     fresh->keys.use = (uint8_t)name->use;
-    fresh->keys.name = (char *)(fresh + 1);
+    fresh->keys.lock = (char *)(fresh + 1); /* empty: the name is behind its NUL */
     fresh->keys.name_size = (uint16_t)name->size;
-    memcpy(fresh->keys.name, name->text, name->size);
+    memcpy(hfi_keys_name(&fresh->keys), name->text, name->size);
     atomic_fetch_add(&made, 1);
     atomic_fetch_add(&alive, 1);
     for (int i = 0; looks_meanwhile && i < STAY / 4; i++) { /* the table is being changed: a mutex is held */
@@ -211,7 +210,7 @@ static void *come_and_go(void *arg)
         struct hfi_lock *same = hfi_table_by_grant(&client, grant);
         struct hfi_lock *any = hfi_table_by_grant(&client, rng >> 4 & 0xffff), *again = get(HFI_MUTEX, number);
         if (!is(lock, number) || same != lock || again != lock ||
-            (any != NULL && (any->client != &client || strncmp(any->keys.name, "name:", 5) != 0)))
+            (any != NULL && (any->client != &client || strncmp(hfi_keys_name(&any->keys), "name:", 5) != 0)))
             atomic_fetch_add(&wrong, 1);
         if (any != NULL)
             hfi_table_unref(any);
