@@ -127,8 +127,8 @@ int main(int argc, char **argv)
         setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0)
         bench_die("no sockets");
     for (int call = 0; call < DEAR_CALLS; call++) {
-        check(call, true);
-        check(call, false);
+        check((enum dear_call)call, true);
+        check((enum dear_call)call, false);
     }
     (void)printf("each of %d calls is dear after a sleep, and only then; in pairs of 4 threads:\n",
                  DEAR_CALLS);

@@ -144,7 +144,7 @@ static hf_status wait_for_verdict(struct hfi_fetch *f, struct hfi_fetch_asking *
 {
     struct hfi_lock *lock = f->lock;
     struct hfi_acquirer *acquirer = &asking->acquirer;
-    struct share shared = {NULL};
+    struct share shared = {0};
     hf_status status = HF_OK;
     hfi_acquirer_wait(acquirer, asking->until_ns, f->options->cancel);
     if (acquirer->waiter.verdict == HFI_GOT_LEASE)

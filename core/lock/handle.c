@@ -10,6 +10,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#ifndef HFI_CHECKED
+_Static_assert(sizeof(hf_lease) <= 120, "`bench held` has a goal: malloc's chunk is of 128 bytes");
+#endif
+
 #define FOUND_OVER (-1) /* stored in place of a V that has passed */
 
 static _Atomic(void *) *cached_of(hf_client *client, uint64_t owner)
