@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* log.c - see log.h. */
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 void hfi_log(const struct hfi_log *log, hf_log_level level, const char *format, ...)
 {
     char line[512];
+    HFI_CHECK(hfi_mutex_none_is_held());
     if (log->write == NULL)
         return;
     va_list words;

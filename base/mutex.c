@@ -29,4 +29,12 @@ bool hfi_mutex_is_held(const struct hfi_mutex *mutex)
 {
     return hfi_thread_held()->mutexes[mutex->rank] == mutex;
 }
+
+bool hfi_mutex_none_is_held(void)
+{
+    bool is_one = false;
+    for (int rank = HFI_RANK_OUTER; rank <= HFI_RANK_LEAF; rank++)
+        is_one = is_one || hfi_thread_held()->mutexes[rank] != NULL;
+    return !is_one;
+}
 #endif

@@ -34,6 +34,7 @@ struct hfi_held { /* the mutexes that a thread holds: thread.c */
 void hfi_mutex_note_taken(const struct hfi_mutex *mutex);
 void hfi_mutex_note_given(const struct hfi_mutex *mutex);
 bool hfi_mutex_is_held(const struct hfi_mutex *mutex);
+bool hfi_mutex_none_is_held(void); /* by this thread */
 #else
 #define hfi_mutex_note_taken(mutex) ((void)0)
 #define hfi_mutex_note_given(mutex) ((void)0)

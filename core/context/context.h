@@ -125,6 +125,7 @@ struct hf_client {
     _Atomic(int64_t) events_set_ns; /* when the server confirmed the change */
     _Atomic(int) tracking_state;  /* enum hfi_tracking_state, of tracking.c */
     _Atomic(bool) tracker_heard;  /* tracking.c: that subscription was in force once */
+    struct hfi_job untracked;     /* tracking.c: logs that there is no tracker */
     _Atomic(bool) tracker_wanted; /* tracking.c: it is subscribed to HFI_INVALIDATIONS */
     const struct hfi_dialect *_Atomic events_known; /* key_events.c: the newest dialect when the flags were set last */
     _Atomic(struct hfi_member_set *) sets[HFI_DIALECTS]; /* members.c, by the dialect's number; NULL: none has changed */

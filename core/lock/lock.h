@@ -30,7 +30,7 @@ struct hfi_lock {
     hf_client *client;
     struct hfi_keys keys;     /* stored behind this struct, in the same memory */
     struct hfi_slot *slot;    /* table.c: counts the references; all grants of a semaphore have one */
-    struct hfi_mutex *mutex;  /* table.c: the slot's, guards the fields below; other locks may have the same */
+    struct hfi_mutex *mutex;  /* table.c: guards the fields below; other locks may have the same */
     uint32_t slot_id;
 
     uint32_t questions; /* acquires without an answer yet, of whatever token */

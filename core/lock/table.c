@@ -14,8 +14,8 @@
  * ck_epoch would defer the freeing, and would need a record for each thread and a fence and a reference for each
  * lookup.
  *
- * A lock's mutex is one of its shard's STRIPES, by the lock's slot: a mutex each would be an eleventh of all that a held lease
- * costs. Two locks have the same only where a shard has more of them than stripes.
+ * A lock's mutex is one of its shard's STRIPES, that which fewest locks have: a mutex each would be an eleventh of all that a
+ * held lease costs. Two locks that are created have the same only while a shard has more of them than stripes.
  *
  * Each shard keeps a reference to the RECENT locks created last, so that a name that is acquired again and again is not
  * created each time. A lock that only `recent` refers to is as good as new: hfi_entry_arrive resets what its
@@ -38,7 +38,7 @@
 #define FIRST      8 /* slots in a shard's first segment; each further segment doubles the total */
 #define SEGMENTS   16
 #define STRIPES    16
-#define STRIPE     64 /* bytes: no two threads write the same cache line because of two mutexes */
+#define STRIPE     64 /* bytes, at least: what two mutexes change is not in one cache line */
 #define STEPS_MOST 64 /* limit for a reader on a chain that changes */
 
 _Static_assert(FIRST << (SEGMENTS - 1) == 1 << (SLOT_BITS - SHARD_BITS), "as many slots as a grant number can name");
@@ -52,8 +52,9 @@ struct hfi_slot {
 };
 
 struct stripe {
-    struct hfi_mutex mutex; /* of each lock whose slot's index has this remainder; made with the first of them */
-    char apart[STRIPE - sizeof(struct hfi_mutex) % STRIPE];
+    struct hfi_mutex mutex;
+    uint32_t locks; /* that have it */
+    char apart[STRIPE - sizeof(struct hfi_mutex) - sizeof(uint32_t)];
 };
 
 struct shard {
@@ -63,7 +64,7 @@ struct shard {
     uint32_t used, free;   /* slots ever used; head of the free list, an index + 1 */
     unsigned next_recent;
     struct hfi_lock *recent[RECENT]; /* a reference each */
-    struct stripe stripes[STRIPES];
+    struct stripe *stripes[STRIPES]; /* those that were needed, then NULL */
 };
 
 struct hfi_table {
@@ -132,8 +133,10 @@ HFI_RARE void hfi_table_free(hf_client *client)
     for (int i = 0; i < SHARDS; i++) {
         for (int j = 0; j < SEGMENTS; j++)
             free(atomic_load(&table->shards[i].segments[j]));
-        for (uint32_t j = 0; j < STRIPES && j < table->shards[i].used; j++)
-            hfi_mutex_destroy(&table->shards[i].stripes[j].mutex);
+        for (int j = 0; j < STRIPES && table->shards[i].stripes[j] != NULL; j++) {
+            hfi_mutex_destroy(&table->shards[i].stripes[j]->mutex);
+            free(table->shards[i].stripes[j]);
+        }
         hfi_mutex_destroy(&table->shards[i].mutex);
     }
     free(table);
@@ -213,25 +216,45 @@ static bool grow_locked(struct shard *shard)
     return true;
 }
 
+/* NULL: no memory for the first one. */
+static HFI_RARE struct stripe *stripe_locked(struct shard *shard)
+{
+    struct stripe *least = NULL;
+    for (int i = 0; i < STRIPES && (least == NULL || least->locks > 0); i++) {
+        struct stripe *stripe = shard->stripes[i];
+        if (stripe == NULL && (stripe = calloc(1, sizeof *stripe)) != NULL) {
+            hfi_mutex_init(&stripe->mutex, HFI_RANK_OUTER);
+            shard->stripes[i] = stripe;
+        }
+        if (stripe == NULL)
+            break;
+        if (least == NULL || stripe->locks < least->locks)
+            least = stripe;
+    }
+    return least;
+}
+
 /* Publishes the lock with the caller's reference and, if it is cached, that of `recent`. *gone: the lock that falls out
  * of `recent`, whose reference the caller has to drop. False: no memory. */
 static bool put_locked(hf_client *client, struct hfi_lock *lock, uint64_t hash, struct hfi_lock **gone)
 {
     struct shard *shard = shard_of(client, hash);
+    struct stripe *stripe = stripe_locked(shard);
     uint32_t index = shard->free - 1;
+    if (stripe == NULL)
+        return false;
     if (shard->free == 0) {
         if (shard->used == atomic_load(&shard->capacity) && !grow_locked(shard))
             return false;
         index = shard->used++;
-        if (index < STRIPES)
-            hfi_mutex_init(&shard->stripes[index].mutex, HFI_RANK_OUTER);
     } else {
         shard->free = atomic_load(&slot_at(shard, index)->next);
     }
     struct hfi_slot *slot = slot_at(shard, index);
     bool stays = lock->keys.use != HFI_FETCH; /* not a fetch's: those are many, and local.c keeps their values */
     lock->slot = slot;
-    lock->mutex = &shard->stripes[index % STRIPES].mutex;
+    lock->mutex = &stripe->mutex;
+    stripe->locks++;
     lock->slot_id = index << SHARD_BITS | (uint32_t)(shard - client->table->shards);
     slot->lock = lock;
     atomic_store(&slot->tag, (uint32_t)hash);
@@ -258,6 +281,7 @@ static HFI_RARE void take_out_locked(struct shard *shard, const struct hfi_lock 
     atomic_store(link, atomic_load(&slot->next));
     atomic_store(&slot->next, shard->free);
     shard->free = index + 1;
+    hfi_container_of(lock->mutex, struct stripe, mutex)->locks--;
 }
 
 static HFI_RARE hf_status make(hf_client *client, const struct hfi_name *name, struct hfi_lock **made, hf_error *error)

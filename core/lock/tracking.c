@@ -25,12 +25,21 @@ const char *hfi_tracking_text(const hf_client *client)
     return hfi_tracking_is_needed(client) ? texts[atomic_load(&client->tracking_state)] : "";
 }
 
-static void refused(hf_client *client, const char *why)
+static bool is_first_refusal(hf_client *client)
+{
+    return atomic_exchange(&client->tracking_state, HFI_TRACKING_REFUSED) != HFI_TRACKING_REFUSED;
+}
+
+static void log_refusal(hf_client *client, const char *why)
 {
     char text[160];
-    if (atomic_exchange(&client->tracking_state, HFI_TRACKING_REFUSED) != HFI_TRACKING_REFUSED)
-        hfi_log(&client->log, HF_LOG_INFO, "client tracking is refused, foreign releases are seen at the timed re-check: %s",
-                hfi_quote(text, sizeof text, why, strlen(why)));
+    hfi_log(&client->log, HF_LOG_INFO, "client tracking is refused, foreign releases are seen at the timed re-check: %s",
+            hfi_quote(text, sizeof text, why, strlen(why)));
+}
+
+static void log_no_tracker(struct hfi_job *job)
+{
+    log_refusal(hfi_container_of(job, hf_client, untracked), "the server tells no CLIENT ID or no run id, or refuses the channel");
 }
 
 /* Of the transaction: what is wrong with it as a whole, or with one of the two commands that arm; NULL: nothing. */
@@ -58,8 +67,8 @@ static void armed(struct hfi_command *command)
     const redisReply *reply = command->outcome == HFI_ANSWERED ? command->reply : NULL;
     const redisReply *error = reply != NULL ? error_of(reply) : NULL;
     int untried = HFI_TRACKING_UNTRIED;
-    if (error != NULL && hfi_reply_is_withheld(error))
-        refused(client, error->str);
+    if (error != NULL && hfi_reply_is_withheld(error) && is_first_refusal(client))
+        log_refusal(client, error->str);
     else if (reply != NULL && reply->elements == 3 && error == NULL)
         (void)atomic_compare_exchange_strong(&client->tracking_state, &untried, HFI_TRACKING_ON);
     if (reply != NULL && reply->elements == 3 && is_late(lock, reply->element[2]))
@@ -94,8 +103,11 @@ void hfi_tracking_arm(struct hfi_lock *lock, int64_t now)
         hfi_call_list(client, lock->lane, command, armed, lock, now);
         before = id; /* the lane redirects to one at a time: another lock may have listed the next one's meanwhile */
     }
-    if (id < 0)
-        refused(client, "the server tells no CLIENT ID or no run id, or refuses the channel");
+    if (id < 0 && is_first_refusal(client)) { /* a log function may ask for another lock, which may have the same mutex */
+        hfi_list_init(&client->untracked.link);
+        client->untracked.run = log_no_tracker;
+        hfi_dispatcher_post(client->dispatcher, &client->untracked);
+    }
 }
 
 bool hfi_tracking_is_channel(const char *channel, size_t size)

@@ -40,6 +40,8 @@ void hfi_entry_check(const struct hfi_entry *entry)
     const struct hfi_waiter *head = hfi_step_head_of(entry);
     bool is_called = waits && hfi_waiter_is_successor(head);
     HFI_CHECK(!is_called || (is_held && !head->threadless));
+    HFI_CHECK(!waits || hfi_list_last(&entry->waiters, struct hfi_waiter, link) == head ||
+              !hfi_waiter_is_successor(hfi_list_last(&entry->waiters, struct hfi_waiter, link)));
     HFI_CHECK(entry->holding != HFI_OFFERED || is_called);
     HFI_CHECK(entry->holding != HFI_BY_THREAD || entry->held.inside == 1 || (entry->rules->shares && entry->held.inside > 0));
     HFI_CHECK(entry->holding != HFI_LINGERING || !waits);

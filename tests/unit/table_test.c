@@ -17,6 +17,7 @@
 
 #define STAY    512  /* locks that nobody uses: table.h */
 #define NAMES   3000
+#define FEW     200  /* locks: none of 64 shards has more than 16 of them */
 #define THREADS 4
 #define STEPS   60000
 
@@ -132,6 +133,28 @@ static void so_many_stay_and_no_more(void **state)
     assert_int_equal(atomic_load(&alive), 0);
     use_names(0, 10); /* and it goes on */
     assert_int_equal(atomic_load(&alive), 10);
+}
+
+/* Also after a peak, which left the shards' slots in any order. */
+static void few_locks_have_a_mutex_each(void **state)
+{
+    (void)state;
+    struct hfi_lock *locks[NAMES];
+    for (int peak = 0; peak < 2; peak++) {
+        for (int i = 0; i < NAMES; i++)
+            locks[i] = get(HFI_FETCH, i);
+        for (int i = 0; i < NAMES; i++)
+            hfi_table_unref(locks[(i * 7 + 5) % NAMES]);
+        for (int i = 0; i < FEW; i++)
+            locks[i] = get(HFI_FETCH, NAMES + i);
+        int shared = 0;
+        for (int i = 0; i < FEW; i++)
+            for (int j = 0; j < i; j++)
+                shared += locks[i]->mutex == locks[j]->mutex;
+        assert_int_equal(shared, 0);
+        for (int i = 0; i < FEW; i++)
+            hfi_table_unref(locks[i]);
+    }
 }
 
 static void a_fetch_goes_with_its_last_user(void **state)
@@ -274,6 +297,7 @@ int main(void)
         TEST(a_name_in_use_is_one_lock),
         TEST(a_name_that_comes_again_is_not_made_again),
         TEST(so_many_stay_and_no_more),
+        TEST(few_locks_have_a_mutex_each),
         TEST(a_fetch_goes_with_its_last_user),
         TEST(a_grant_number_finds_its_lock_while_it_is_there),
         TEST(the_only_reference_is_known_as_such),
