@@ -15,7 +15,7 @@
  * lookup.
  *
  * A lock's mutex is one of its shard's STRIPES, that which fewest locks have: a mutex each would be an eleventh of all that a
- * held lease costs. Two locks that are created have the same only while a shard has more of them than stripes.
+ * held lease costs. A new lock has one of its own, unless its shard has had more locks at once than stripes.
  *
  * Each shard keeps a reference to the RECENT locks created last, so that a name that is acquired again and again is not
  * created each time. A lock that only `recent` refers to is as good as new: hfi_entry_arrive resets what its

@@ -103,7 +103,8 @@ void hfi_tracking_arm(struct hfi_lock *lock, int64_t now)
         hfi_call_list(client, lock->lane, command, armed, lock, now);
         before = id; /* the lane redirects to one at a time: another lock may have listed the next one's meanwhile */
     }
-    if (id < 0 && is_first_refusal(client)) { /* a log function may ask for another lock, which may have the same mutex */
+    /* A log function may ask for another lock, which may have the same mutex. */
+    if (id < 0 && is_first_refusal(client) && client->log.write != NULL) {
         hfi_list_init(&client->untracked.link);
         client->untracked.run = log_no_tracker;
         hfi_dispatcher_post(client->dispatcher, &client->untracked);
