@@ -199,7 +199,7 @@ static bool in_background(void *self, void (*run)(void *arg), void *arg)
     return false;
 }
 
-/* phase: spans more than one step of the grid. */
+/* phase: of the grid of re-checks, any part of more than one step. In quarantine a message may be of a server that was lost since. */
 static void set_rules(struct hfi_entry_rules rules[HFI_USES], const hf_client_options *o, int64_t phase)
 {
     for (int use = 0; use < HFI_USES; use++)
@@ -211,7 +211,7 @@ static void set_rules(struct hfi_entry_rules rules[HFI_USES], const hf_client_op
             .batch_rechecks = use == HFI_MUTEX || use == HFI_SHARED,
             .phase = phase,
             .rides_out = use != HFI_FETCH,
-            .confirms = o->replicas != 0 || (o->quarantine_ms != 0 && use != HFI_FETCH), /* whose server is another now, perhaps */
+            .confirms = o->replicas != 0 || (o->quarantine_ms != 0 && use != HFI_FETCH),
         };
 }
 

@@ -15,7 +15,7 @@ static hf_status make(hf_client *client, const struct hfi_name *name, struct hfi
 {
     struct hfi_keys keys;
     void *memory;
-    bool  is_grant = name->use == HFI_SEMAPHORE;
+    bool is_grant = name->use == HFI_SEMAPHORE;
     size_t size = sizeof(struct hfi_lock) + (is_grant ? sizeof(struct hfi_grant) : 0);
     hf_status status = hfi_keys_make_behind(size, &memory, client->key_template, name, &keys, error);
     if (status != HF_OK)

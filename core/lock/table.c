@@ -14,8 +14,8 @@
  * ck_epoch would defer the freeing, and would need a record for each thread and a fence and a reference for each
  * lookup.
  *
- * A lock's mutex is one of its shard's STRIPES, that which fewest locks have: a mutex each would be an eleventh of all that a
- * held lease costs. A new lock has one of its own, unless its shard has had more locks at once than stripes.
+ * A lock's mutex is one of its shard's STRIPES, that which fewest locks have, for a mutex has 40 bytes and a client may hold a
+ * hundred thousand locks. A new lock has one of its own, unless its shard has had more locks at once than stripes.
  *
  * Each shard keeps a reference to the RECENT locks created last, so that a name that is acquired again and again is not
  * created each time. A lock that only `recent` refers to is as good as new: hfi_entry_arrive resets what its
@@ -216,7 +216,7 @@ static bool grow_locked(struct shard *shard)
     return true;
 }
 
-/* NULL: no memory for the first one. */
+/* The stripe that fewest locks have: made, if all others are in use and there is memory. NULL: there is none, nor memory. */
 static HFI_RARE struct stripe *stripe_locked(struct shard *shard)
 {
     struct stripe *least = NULL;

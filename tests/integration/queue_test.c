@@ -175,7 +175,8 @@ static void *keep_busy(void *arg)
             return NULL;
         }
         atomic_fetch_add(&crowd->sections, 1);
-        hft_pause(INT64_MAX, "a section's work"); /* so long that others stand in line */
+        for (int64_t until_ms = hft_boottime_ms() + 20000; hft_waiting_here(crowd->client, "x") == 0 && !atomic_load(&crowd->over);)
+            hft_pause(until_ms, "others in line");
         if (hf_lease_release(lease, NULL) != HF_OK)
             atomic_fetch_add(&crowd->wrong, 1);
     }
