@@ -17,7 +17,7 @@ static void note_hold(struct hfi_lock *lock, int64_t ns)
         hfi_histogram_add(&lock->client->holds, ns);
         return;
     }
-    if (lock->short_ns > UINT32_MAX - HFI_MS)
+    if (lock->short_holds == UINT32_MAX || lock->short_ns > UINT32_MAX - HFI_MS)
         hfi_lock_tell_holds(lock);
     lock->short_holds++;
     lock->short_ns += (uint32_t)ns;
