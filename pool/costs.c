@@ -13,6 +13,9 @@
 #define FIRSTS         32 /* a score above it: nearly all looks are first ones */
 #define FIRSTS_MOST    64
 #define FIRSTS_LATER   8  /* that another one takes back */
+#define AT_ONCE        128 /* finds that take one at once back: where the server has a CPU of its own one of 25 is, else one of 400 */
+#define OWN_MOST       512
+#define GROUPS         3
 #define LOOK_WAKE_UPS  8
 #define LOOK_YIELDS    16
 #define LOOK_TRIPS     4 /* a trip that takes longer is another one's business: a slow script, a busy CPU */
@@ -85,20 +88,38 @@ bool hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns)
     return nearest_ns != 0 && nearest_ns < least(NEAR_SENDS * get(&costs->send_ns), HFI_NEAR_MOST_NS);
 }
 
-int hfi_costs_note_look(int first_looks, bool is_first)
+int hfi_costs_note_found(int server_cpu, enum hfi_found found)
 {
-    return is_first ? (first_looks < FIRSTS_MOST ? first_looks + 1 : first_looks)
-                    : (first_looks > FIRSTS_LATER ? first_looks - FIRSTS_LATER : 0);
+    if (found == HFI_FOUND_AT_ONCE)
+        return server_cpu > AT_ONCE - OWN_MOST ? server_cpu - AT_ONCE : -OWN_MOST;
+    if (server_cpu < 0)
+        return server_cpu + 1;
+    if (found == HFI_FOUND_AT_FIRST)
+        return server_cpu < FIRSTS_MOST ? server_cpu + 1 : server_cpu;
+    if (found == HFI_FOUND_LATER)
+        return server_cpu > FIRSTS_LATER ? server_cpu - FIRSTS_LATER : 0;
+    return server_cpu;
 }
 
-bool hfi_costs_has_our_cpu(int first_looks)
+bool hfi_costs_has_our_cpu(int server_cpu)
 {
-    return first_looks > FIRSTS;
+    return server_cpu > FIRSTS;
 }
 
-bool hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight, int first_looks)
+bool hfi_costs_has_own_cpu(int server_cpu)
 {
-    return in_flight > (hfi_costs_has_our_cpu(first_looks) ? 0 : CROWD) && hfi_costs_is_near(costs, nearest_ns);
+    return server_cpu < 0;
+}
+
+bool hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight, int server_cpu)
+{
+    bool is_known = hfi_costs_has_our_cpu(server_cpu) || hfi_costs_has_own_cpu(server_cpu);
+    return in_flight > (is_known ? 0 : CROWD) && hfi_costs_is_near(costs, nearest_ns);
+}
+
+bool hfi_costs_is_group(int listed, int threads)
+{
+    return listed >= (threads + 1) / GROUPS;
 }
 
 bool hfi_costs_is_crowd(int followers)

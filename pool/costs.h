@@ -38,15 +38,25 @@ struct hfi_trip {
 /* The distance after one more trip: the shortest one, or slowly more, by what own_ns does not explain of the others. */
 int64_t hfi_costs_nearest_ns(int64_t nearest_ns, int64_t sample_ns, int64_t own_ns);
 bool    hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns); /* a trip is worth the sends that it could save */
-/* A reader has found a reply at the first look, behind one yield; or at a later one, or sleeps for it. Returns the lane's score after
- * that; at first it is 0. */
-int     hfi_costs_note_look(int first_looks, bool is_first);
+/* Whose CPU the server has is a lane's score: at first 0, not known; above, most likely ours; below, one of its own. */
+enum hfi_found {         /* how the lane's reader found replies: */
+    HFI_FOUND_AT_ONCE,   /* just behind others, with no yield between: the server works while we do */
+    HFI_FOUND_BEFORE,    /* they had come before it looked first */
+    HFI_FOUND_AT_FIRST,  /* at the first look, behind one yield */
+    HFI_FOUND_LATER      /* at another one, or it sleeps for them */
+};
+int     hfi_costs_note_found(int server_cpu, enum hfi_found found); /* returns the score after that */
 /* A reader hardly ever needs more than one look: the CPU that it yields is the server's too, or other threads of ours have it for as
  * long as the server takes. */
-bool    hfi_costs_has_our_cpu(int first_looks);
+bool    hfi_costs_has_our_cpu(int server_cpu);
+bool    hfi_costs_has_own_cpu(int server_cpu); /* of the last replies enough were found at once */
 /* A command waits for the reader of the next reply, who sends it with others: beside a near server, where so many commands are
- * under way that a reply is soon there; or one is, and the server has our CPU. */
-bool    hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight, int first_looks);
+ * under way that a reply is soon there; or one is, and it is known whose CPU the server has. */
+bool    hfi_costs_gathers(const struct hfi_costs *costs, int64_t nearest_ns, int in_flight, int server_cpu);
+/* A server with a CPU of its own would idle till the reader is back. So a third of the waiting threads' commands leave together: while
+ * the server works at one third, the next is on its way, and the last is being listed. `threads` wait beside the one that asks; of
+ * fewer than five each sends its own. */
+bool    hfi_costs_is_group(int listed, int threads);
 bool    hfi_costs_is_crowd(int followers); /* more than a few */
 /* Followers, threads that wait for another one to read, may sleep, be woken, and have the CPU before the one that measures a time.
  * That part of it is neither the server's nor another program's. While no sleep has been measured, many explain HFI_OWN_MOST_NS. */

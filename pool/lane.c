@@ -220,6 +220,7 @@ static HFI_RARE void check_role_locked(struct hfi_lane *lane, int64_t now_ns)
 void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command)
 {
     hfi_command_ref(command);
+    (void)atomic_fetch_add_explicit(&lane->listed, 1, memory_order_relaxed);
     hfi_inbox_put(&lane->inbox, &command->listed);
     HFI_PERTURB("listed-to-flush");
 }
@@ -227,6 +228,7 @@ void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command)
 void hfi_lane_take_locked(struct hfi_lane *lane)
 {
     struct hfi_inbox_node *node = hfi_inbox_take(&lane->inbox);
+    int taken = 0;
     while (node != NULL) {
         struct hfi_inbox_node *next = hfi_inbox_next(node);
         struct hfi_command *command = hfi_container_of(node, struct hfi_command, listed);
@@ -234,7 +236,9 @@ void hfi_lane_take_locked(struct hfi_lane *lane)
         if (command->until_ns < lane->nearest_ns)
             lane->nearest_ns = command->until_ns;
         node = next;
+        taken++;
     }
+    (void)atomic_fetch_sub_explicit(&lane->listed, taken, memory_order_relaxed);
 }
 
 static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
@@ -346,29 +350,13 @@ static bool write_listed(struct hfi_lane *lane)
     return finished || atomic_load(&lane->state) == HFI_LANE_BROKEN;
 }
 
-bool hfi_lane_is_near(const struct hfi_lane *lane)
-{
-    return hfi_costs_is_near(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns));
-}
-
-/* With many commands in flight to a near server, or with one where a look finds its reply at once, the reader of the next reply
- * sends everything listed by then: one send for many commands. Store-load pairing with the reader: we list the command, or give the
- * write role back, then read in_flight_count and looks_again; the reader changes them, then tests the inbox and takes the write role. */
-static bool reader_sends(const struct hfi_lane *lane)
-{
-    return atomic_load(&lane->looks_again) &&
-           hfi_costs_gathers(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns), atomic_load(&lane->in_flight_count),
-                             atomic_load_explicit(&lane->first_looks, memory_order_relaxed)) &&
-           !atomic_load(&lane->again) && atomic_load(&lane->state) == HFI_LANE_UP;
-}
-
 enum leaving { NO, YES, OR_GATHERS }; /* what is listed, to a thread that sends soon; and this one may be that thread */
 
 static void flush(struct hfi_lane *lane, enum leaving leaving)
 {
     bool finish = false;
     while (!hfi_inbox_is_empty(&lane->inbox) || atomic_load(&lane->again)) {
-        if (leaving != NO && reader_sends(lane))
+        if (leaving != NO && hfi_lane_is_left(lane))
             break;
         if (leaving == OR_GATHERS ? hfi_lane_gather(lane) : leaving == YES && hfi_lane_is_gathered(lane))
             break;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lane_private.h - what lane.c (listing, writing, outcomes), lane_wait.c (the read role), lane_read.c (replies), lane_sift.c
- * (long replies), lane_confirm.c (confirmations by replicas), lane_maintain.c (the listener's part: deadlines, close) and
- * lane_dial.c (a lane that is down) share of a lane.
+ * lane_private.h - what lane.c (listing, writing, outcomes), lane_gather.c (who sends), lane_wait.c (the read role),
+ * lane_read.c (replies), lane_sift.c (long replies), lane_confirm.c (confirmations by replicas), lane_maintain.c (the
+ * listener's part: deadlines, close) and lane_dial.c (a lane that is down) share of a lane.
  *
  * Two roles and a mutex. The thread with the write role drains the inbox and sends; the thread with the read role
  * receives and parses. Each role owns its buffer, and neither holds the mutex during a system call. The mutex guards
@@ -61,7 +61,8 @@ struct hfi_lane {
     enum hfi_lane_kind kind;
     int index;
 
-    struct hfi_inbox inbox;     /* listed, not yet taken */
+    struct hfi_inbox inbox;     /* listed, not yet taken, */
+    _Atomic(int) listed;        /* so many commands */
     _Atomic(bool) writing;      /* the write role is taken */
     _Atomic(bool) again;        /* there is work for the write role that the inbox does not show */
     _Atomic(int) state;         /* enum hfi_lane_state; changed by hfi_lane_set_state_locked */
@@ -71,10 +72,11 @@ struct hfi_lane {
     _Atomic(int64_t) silent_ns; /* not 0: give the connection up if a command sent by then is still unanswered */
     _Atomic(bool) keeps_cpu;    /* the reader's last yield was short: no other program wants the CPU */
     _Atomic(bool) gave_cpu;     /* since then another thread's was long */
-    _Atomic(int)  first_looks;  /* (read role) a score: are replies found at the first look? hfi_costs_note_look */
+    _Atomic(int)  server_cpu;   /* (read role) a score: whose CPU does the server have? hfi_costs_note_found */
     _Atomic(bool) gathers;      /* a thread is in hfi_lane_gather, and sends what is listed meanwhile */
     _Atomic(bool) looks_again;  /* a thread is the reader, or about to be, and tests the inbox soon, whatever the server says */
-    _Atomic(int) threads;       /* in hfi_lane_wait, if lanes of its kind are chosen */
+    _Atomic(int) threads;       /* in hfi_lane_wait, */
+    _Atomic(int) for_messages;  /* and so many of them for a message, while they have nothing to read here */
     _Atomic(int64_t) rtt_ns;
     _Atomic(int64_t) nearest_rtt_ns; /* recent minimum: the distance to the server, whatever the load */
 
@@ -84,6 +86,7 @@ struct hfi_lane {
     size_t unparsed;            /* bytes since the last complete reply, on a lane that is not sifted */
     struct hfi_frame frame;     /* of the incoming reply, on a sifted lane */
     bool is_silent;             /* nothing came since the reader's last sleep began */
+    bool goes_on;               /* the last receive was long, or ended within a reply: more may have been there */
     bool skips;                 /* the incoming reply is too much, and none of it is kept */
     char *in;
     size_t in_capacity;
@@ -145,10 +148,20 @@ void hfi_lane_flush_now(struct hfi_lane *lane); /* also sends what other threads
 void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why);
 void hfi_lane_take_locked(struct hfi_lane *lane); /* inbox -> queue */
 void hfi_lane_complete_locked(struct hfi_lane *lane, struct hfi_command *command, enum hfi_outcome outcome);
-bool hfi_lane_is_near(const struct hfi_lane *lane); /* so near that a command may wait for others */
 bool hfi_lane_is_role_check(const struct hfi_command *command);
 void hfi_lane_lock(struct hfi_lane *lane);
 void hfi_lane_unlock(struct hfi_lane *lane);
+
+/* lane_gather.c */
+bool hfi_lane_is_near(const struct hfi_lane *lane); /* so near that a command may wait for others */
+void hfi_lane_note_found(struct hfi_lane *lane, enum hfi_found found); /* (read role) */
+bool hfi_lane_is_left(const struct hfi_lane *lane);   /* what this thread has listed, to the reader */
+bool hfi_lane_keeps_cpu(const struct hfi_lane *lane); /* no other program wants the CPU of our threads */
+/* A thread is about to send the first command to a server that has our CPU: it yields once before, so that other threads list theirs.
+ * True: another thread does so already, and sends this one's. */
+bool hfi_lane_gather(struct hfi_lane *lane);
+/* Another thread does so, and sends what this one has listed too. Not for a thread that waits for messages: it would not see its answer. */
+bool hfi_lane_is_gathered(const struct hfi_lane *lane);
 
 /* lane_confirm.c */
 bool hfi_lane_is_confirmation(const struct hfi_command *command);
@@ -204,11 +217,6 @@ enum hfi_taken hfi_lane_take_in(struct hfi_lane *lane, bool fresh);
 /* lane_wait.c */
 bool hfi_lane_is_read_next(const struct hfi_lane *lane); /* by this thread, once it is through with a message */
 int64_t hfi_lane_own_ns(const struct hfi_lane *lane, int64_t now_ns); /* see costs.h */
-/* A thread is about to send the first command to a server that has our CPU: it yields once before, so that other threads list theirs.
- * True: another thread does so already, and sends this one's. */
-bool hfi_lane_gather(struct hfi_lane *lane);
-/* Another thread does so, and sends what this one has listed too. Not for a thread that waits for messages: it would not see its answer. */
-bool hfi_lane_is_gathered(const struct hfi_lane *lane);
 /* The listener reads what has come, unless another thread has the read role. */
 void hfi_lane_read_some(struct hfi_lane *lane);
 

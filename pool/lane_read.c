@@ -211,12 +211,15 @@ enum hfi_taken hfi_lane_take_in(struct hfi_lane *lane, bool fresh)
         return HFI_OVER;
     }
     lane->is_silent = false;
-    if (hfi_lane_is_sifted(lane))
-        return hfi_lane_sift(lane, (size_t)got, fresh) ? HFI_GOT : HFI_OVER;
-    lane->unparsed += (size_t)got;
-    if (redisReaderFeed(lane->parser, lane->in, (size_t)got) != REDIS_OK) {
+    bool is_up = false;
+    if (hfi_lane_is_sifted(lane)) {
+        is_up = hfi_lane_sift(lane, (size_t)got, fresh);
+    } else if (redisReaderFeed(lane->parser, lane->in, (size_t)got) == REDIS_OK) {
+        lane->unparsed += (size_t)got;
+        is_up = hfi_lane_match_all(lane, fresh);
+    } else {
         give_up(lane, HF_NOMEM, ENOMEM, "no memory for its replies"); /* the only reason for feeding to fail */
-        return HFI_OVER;
     }
-    return hfi_lane_match_all(lane, fresh) ? HFI_GOT : HFI_OVER;
+    lane->goes_on = (size_t)got > lane->in_capacity / 2 || lane->skips || lane->parser->len > lane->parser->pos;
+    return is_up ? HFI_GOT : HFI_OVER;
 }

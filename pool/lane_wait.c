@@ -72,35 +72,6 @@ static int64_t yield(struct hfi_lane *lane, bool is_first)
     return now_ns;
 }
 
-static bool keeps_cpu(const struct hfi_lane *lane)
-{
-    return atomic_load_explicit(&lane->keeps_cpu, memory_order_relaxed) &&
-           !atomic_load_explicit(&lane->gave_cpu, memory_order_relaxed);
-}
-
-/* Store-load pairing with those that list meanwhile: they list, then read `gathers`; we change it, then take the write role, or its holder
- * tests the inbox. */
-bool hfi_lane_gather(struct hfi_lane *lane)
-{
-    const struct hfi_deployment *deployment = lane->deployment;
-    if (!hfi_costs_has_our_cpu(atomic_load_explicit(&lane->first_looks, memory_order_relaxed)) ||
-        atomic_load(&lane->in_flight_count) > 0 || lane->kind >= HFI_CROWDS || !hfi_crowd_has_others(&deployment->crowds[lane->kind]) ||
-        !keeps_cpu(lane) || !hfi_lane_is_up(lane))
-        return false;
-    if (atomic_exchange(&lane->gathers, true))
-        return true;
-    (void)sched_yield(); /* if other programs want the CPU, the looks that follow will tell */
-    atomic_store(&lane->gathers, false);
-    return false;
-}
-
-/* (read role) */
-static void note_look(struct hfi_lane *lane, bool is_first)
-{
-    int first_looks = atomic_load_explicit(&lane->first_looks, memory_order_relaxed);
-    atomic_store_explicit(&lane->first_looks, hfi_costs_note_look(first_looks, is_first), memory_order_relaxed);
-}
-
 /* The socket was found empty. Looks at it repeatedly instead of sleeping on it. That pays while a trip is a few wake-ups long
  * at most, and the looks find replies. Between two looks this thread yields the core: to the server, to threads that read
  * other lanes, and to those that are about to list their next commands. After some misses looking is off for a while; then it
@@ -123,7 +94,7 @@ static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *par
         hfi_lane_flush_now(lane); /* what they left to us */
         enum hfi_taken taken = hfi_lane_take_in(lane, true);
         if (taken != HFI_EMPTY) {
-            note_look(lane, i == 0);
+            hfi_lane_note_found(lane, i == 0 ? HFI_FOUND_AT_FIRST : HFI_FOUND_LATER);
             hfi_trial_note(&lane->looks, &look_rules, true);
             return taken;
         }
@@ -191,11 +162,20 @@ static struct waiter *heir_locked(const struct hfi_lane *lane)
     return hfi_list_last(&lane->waiters, struct waiter, link);
 }
 
-/* What is listed meanwhile is left to the next reader where it is a crowd's turn to look, and that thread does. Else it may have to be
- * woken first. */
+/* A few followers look anyway. Beside a server with a CPU of its own it pays to leave them a group to complete; elsewhere each sends
+ * its own. */
+static bool leaves_inbox_to_heir(const struct hfi_lane *lane)
+{
+    int followers = atomic_load(&lane->waiting);
+    if (hfi_costs_is_crowd(followers))
+        return hfi_pace_looks(&lane->deployment->pace);
+    return followers > 0 && hfi_costs_has_own_cpu(atomic_load_explicit(&lane->server_cpu, memory_order_relaxed));
+}
+
+/* What is listed meanwhile may be left to the next reader, if that thread looks. Else it may have to be woken first. */
 static void pass_role(struct hfi_lane *lane)
 {
-    bool kick = false, is_left = hfi_pace_looks(&lane->deployment->pace) && hfi_costs_is_crowd(atomic_load(&lane->waiting));
+    bool kick = false, is_left = leaves_inbox_to_heir(lane);
     if (is_left)
         hfi_lane_flush_now(lane);
     else
@@ -239,22 +219,27 @@ static bool is_worth_reading(const struct hfi_lane *lane)
 static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     bool fresh = false;
+    enum hfi_found found = HFI_FOUND_BEFORE;
     atomic_store(&lane->looks_again, true);
     int64_t left_ns = hfi_costs_left_ns(atomic_load(&lane->rtt_ns));
     while (!hfi_park_is_woken(park, epoch) && is_worth_reading(lane) &&
            hfi_now(lane->deployment->clock) < until_ns) {
         enum hfi_taken taken = hfi_lane_take_in(lane, fresh);
         fresh = true;
+        if (taken == HFI_GOT)
+            hfi_lane_note_found(lane, found);
         if (taken == HFI_EMPTY)
             taken = look_for_reply(lane, park, epoch, until_ns);
         if (taken == HFI_EMPTY && !hfi_park_is_woken(park, epoch))
             taken = yield_and_flush(lane);
         if (taken == HFI_EMPTY) {
             lane->is_silent = true;
-            note_look(lane, false);
+            hfi_lane_note_found(lane, HFI_FOUND_LATER);
             bool is_timed = left_ns > 0 && atomic_load(&lane->in_flight_count) > 1 && hfi_lane_is_near(lane); /* else leave_inbox */
             int64_t look_ns = is_timed ? hfi_now(lane->deployment->clock) + left_ns : until_ns;
-            if (!is_timed)
+            if (is_timed)
+                hfi_lane_flush_now(lane);
+            else
                 leave_inbox(lane);
             sleep_on(lane, park, epoch, look_ns < until_ns ? look_ns : until_ns);
             if (look_ns < until_ns && hfi_now(lane->deployment->clock) >= look_ns) {
@@ -262,22 +247,19 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
                 left_ns = hfi_costs_left_again_ns(left_ns);
             }
             atomic_store(&lane->looks_again, true);
+            found = HFI_FOUND_BEFORE;
             continue;
         }
         left_ns = hfi_costs_left_ns(atomic_load(&lane->rtt_ns));
         hfi_lane_flush_now(lane); /* first, so that the server works while we wake the threads it answered */
         hfi_lane_run_completions(lane);
+        found = lane->goes_on ? HFI_FOUND_BEFORE : HFI_FOUND_AT_ONCE;
     }
     pass_role(lane);
 }
 
 /* A message may make this thread ask something. */
 static _Thread_local const struct hfi_lane *read_next;
-
-bool hfi_lane_is_gathered(const struct hfi_lane *lane)
-{
-    return atomic_load(&lane->gathers) && lane != read_next && hfi_lane_is_up(lane);
-}
 
 bool hfi_lane_is_read_next(const struct hfi_lane *lane)
 {
@@ -287,7 +269,9 @@ bool hfi_lane_is_read_next(const struct hfi_lane *lane)
 static bool wait_for_message(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns, int *in_vain)
 {
     read_next = lane;
+    (void)atomic_fetch_add(&lane->for_messages, 1);
     bool woken = hfi_subscribers_wait(lane->subscribers, park, epoch, until_ns, &lane->in_flight_count, in_vain);
+    (void)atomic_fetch_sub(&lane->for_messages, 1);
     read_next = NULL;
     return woken;
 }
@@ -307,7 +291,7 @@ static bool look_for_wake_up(struct hfi_lane *lane, struct waiter *me, uint32_t 
 {
     struct hfi_costs *costs = &lane->deployment->costs;
     struct hfi_trip trip = trip_of(lane, began_ns);
-    if (!keeps_cpu(lane) || !hfi_costs_looks(costs, &trip) || !hfi_trial_ask(&wake_up_looks, hfi_costs_sleeps(trip.own_ns)))
+    if (!hfi_lane_keeps_cpu(lane) || !hfi_costs_looks(costs, &trip) || !hfi_trial_ask(&wake_up_looks, hfi_costs_sleeps(trip.own_ns)))
         return false;
     int64_t now_ns = began_ns, before_ns = began_ns;
     bool is_long = false, found = hfi_park_is_woken(me->park, epoch);
@@ -405,13 +389,14 @@ static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, i
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     _Atomic(int) *crowd = lane->kind < HFI_CROWDS ? &lane->deployment->crowds[lane->kind].waiting : NULL;
-    if (crowd == NULL)
-        return wait(lane, park, epoch, until_ns);
-    if (atomic_fetch_add(&lane->threads, 1) > 0)
+    bool others = atomic_fetch_add(&lane->threads, 1) > 0;
+    if (crowd != NULL && others)
         hfi_pace_count(&lane->deployment->pace);
-    (void)atomic_fetch_add(crowd, 1);
+    if (crowd != NULL)
+        (void)atomic_fetch_add(crowd, 1);
     bool woken = wait(lane, park, epoch, until_ns);
-    (void)atomic_fetch_sub(crowd, 1);
+    if (crowd != NULL)
+        (void)atomic_fetch_sub(crowd, 1);
     (void)atomic_fetch_sub(&lane->threads, 1);
     return woken;
 }

@@ -86,7 +86,7 @@ int __wrap_sched_yield(void)
 }
 
 struct scene { /* in which the thread gathers; but for one thing each time */
-    int first_looks, usual;
+    int server_cpu, usual;
     bool keeps_cpu, gave_cpu;
 };
 
@@ -99,7 +99,7 @@ static void set(const struct scene *scene)
     hft_call_done(&call);
     int64_t answered_ns = hft_now();
     HFT_UNTIL(hft_now() - answered_ns > GRACES_NS && atomic_load(&lane->watch) == HFI_UNWATCHED && hft_is_asleep(listener));
-    atomic_store(&lane->first_looks, scene->first_looks);
+    atomic_store(&lane->server_cpu, scene->server_cpu);
     atomic_store(&lane->keeps_cpu, scene->keeps_cpu);
     atomic_store(&lane->gave_cpu, scene->gave_cpu);
     atomic_store(&lane->deployment->crowds[HFI_LOCK_LANE].usual, scene->usual);

@@ -21,7 +21,8 @@
 #define BIG       (8 * 1024 * 1024)
 #define GRACES_NS (5 * HFI_MS) /* the listener looks for a reply that nobody waits for long before */
 #define COUNT_MOST 10
-#define ON_OUR_CPU 1000 /* a score of first looks: the server seems to be there, for many sleeps */
+#define ON_OUR_CPU 1000 /* a score: the server seems to be there, for many sleeps, */
+#define ON_ITS_CPU (-1000) /* or there, for many finds */
 #define SOME_LOOKS 20
 
 static struct hft_server *server;
@@ -150,7 +151,7 @@ static void *wait_for_reply(void *arg)
 
 /* The next reply does not come, and the reader's own wait has no end. Of so many commands so many were in flight when it began. Was
  * the last one left? */
-static bool is_left_and_sent(int count, int before, int first_looks)
+static bool is_left_and_sent(int count, int before, int server_cpu)
 {
     struct hft_call calls[COUNT_MOST];
     struct waiting waiting = {.call = &calls[0]};
@@ -159,7 +160,7 @@ static bool is_left_and_sent(int count, int before, int first_looks)
     hft_call_done(&calls[0]);
     hft_server_freeze(server);
     atomic_store(&lane->deployment->costs.send_ns, HFI_MS);
-    atomic_store(&lane->first_looks, first_looks);
+    atomic_store(&lane->server_cpu, server_cpu);
     atomic_store(&lane->nearest_rtt_ns, 1);               /* so the server is near, and commands gather, */
     atomic_store(&lane->deployment->costs.wake_up_ns, 1); /* and nobody looks */
     atomic_store(&lane->deployment->costs.yield_ns, 1);
@@ -231,7 +232,7 @@ static void who_sends_knows_that_the_reader_has_left_meanwhile(void **state)
     hft_ask(lane, &calls[0], "PING");
     hft_call_done(&calls[0]);
     hft_server_freeze(server);
-    atomic_store(&lane->first_looks, 0);
+    atomic_store(&lane->server_cpu, 0);
     atomic_store(&lane->deployment->costs.send_ns, HFI_MS);
     atomic_store(&lane->nearest_rtt_ns, 1); /* so the server is near, and commands gather */
     for (int i = 0; i < CALLS - 1; i++)
@@ -364,41 +365,54 @@ static void nothing_is_left_to_a_crowd_that_sleeps(void **state)
     assert_false(is_left_to_sleepers(true));
 }
 
-static void what_is_listed_while_a_crowd_that_looks_passes_the_read_role_on_is_left_and_sent(void **state)
+/* By one of so many. */
+static void list_while_the_read_role_passes(int count, int server_cpu)
 {
     enum { CALLS = 12 };
     struct hft_call calls[CALLS];
     struct waiting waiting[CALLS];
     pthread_t threads[CALLS];
-    (void)state;
     hft_ask(lane, &calls[0], "PING");
     hft_call_done(&calls[0]);
-    have_a_crowd_that_looks(true);
+    have_a_crowd_that_looks(count == CALLS); /* few look without it */
     hft_server_freeze(server);
-    for (int i = 0; i < CALLS; i++) {
+    for (int i = 0; i < count; i++) {
         waiting[i].call = &calls[i];
         atomic_init(&waiting[i].tid, 0);
         hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
         assert_int_equal(pthread_create(&threads[i], NULL, wait_for_reply, &waiting[i]), 0);
     }
-    HFT_UNTIL(somebody_reads() && atomic_load(&lane->waiting) == CALLS - 1);
+    HFT_UNTIL(somebody_reads() && atomic_load(&lane->waiting) == count - 1);
     atomic_store(&lists_meanwhile, true);
     for (int i = 0; atomic_load(&lists_meanwhile); i++) { /* the reader looks whether its call is over; who reads next still does */
-        have_a_crowd_that_looks(true);
+        have_a_crowd_that_looks(count == CALLS);
+        atomic_store(&lane->server_cpu, server_cpu);
         atomic_store(&lane->keeps_cpu, true);
         atomic_store(&lane->gave_cpu, false);
-        __real_hfi_park_wake(&calls[i % CALLS].park);
+        __real_hfi_park_wake(&calls[i % count].park);
         (void)sched_yield();
     }
     HFT_UNTIL(hfi_inbox_is_empty(&lane->inbox));
     hft_server_thaw(server);
-    for (int i = 0; i < CALLS; i++) {
+    for (int i = 0; i < count; i++) {
         (void)pthread_join(threads[i], NULL);
         is_answered(&calls[i]);
     }
     hft_wait(lane, &late);
     is_answered(&late);
     have_a_crowd_that_looks(false);
+}
+
+static void what_is_listed_while_a_crowd_that_looks_passes_the_read_role_on_is_left_and_sent(void **state)
+{
+    (void)state;
+    list_while_the_read_role_passes(12, 0);
+}
+
+static void so_it_is_among_few_beside_a_server_with_a_cpu_of_its_own(void **state)
+{
+    (void)state;
+    list_while_the_read_role_passes(4, ON_ITS_CPU);
 }
 
 static uint32_t joined(void)
@@ -468,7 +482,7 @@ static int looks_at_silent_server(int till)
     atomic_store(&lane->deployment->costs.wake_up_ns, HFI_MS); /* so it looks, */
     atomic_store(&lane->rtt_ns, HFI_MS / 100);
     lane->looks = lane->yields = (struct hfi_trial){0}; /* as nothing has spoken against it */
-    atomic_store(&lane->first_looks, SOME_LOOKS);
+    atomic_store(&lane->server_cpu, SOME_LOOKS);
     atomic_store(&lane->gave_cpu, false);
     atomic_store(&yields, 0);
     atomic_store(&answer_at, till);
@@ -494,12 +508,12 @@ static void the_look_that_finds_a_reply_is_noted(void **state)
 {
     (void)state;
     assert_int_equal(looks_at_silent_server(1), 1);
-    assert_true(atomic_load(&lane->first_looks) > SOME_LOOKS);
+    assert_true(atomic_load(&lane->server_cpu) > SOME_LOOKS);
     while (looks_at_silent_server(2) != 2) /* it lost the CPU at the first one */
         ;
-    assert_true(atomic_load(&lane->first_looks) < SOME_LOOKS);
+    assert_true(atomic_load(&lane->server_cpu) < SOME_LOOKS);
     assert_true(looks_at_silent_server(0) > 0);
-    assert_true(atomic_load(&lane->first_looks) < SOME_LOOKS);
+    assert_true(atomic_load(&lane->server_cpu) < SOME_LOOKS);
 }
 
 static void have_followers(int count)
@@ -614,6 +628,7 @@ int main(void)
         cmocka_unit_test(nothing_is_left_to_a_reader_that_sleeps_till_the_reply),
         cmocka_unit_test(nothing_is_left_to_a_crowd_that_sleeps),
         cmocka_unit_test(what_is_listed_while_a_crowd_that_looks_passes_the_read_role_on_is_left_and_sent),
+        cmocka_unit_test(so_it_is_among_few_beside_a_server_with_a_cpu_of_its_own),
         cmocka_unit_test(who_sleeps_for_long_is_no_follower_any_more),
         cmocka_unit_test(a_look_at_a_server_that_says_nothing_ends),
         cmocka_unit_test(the_look_that_finds_a_reply_is_noted),

@@ -17,7 +17,7 @@ void hft_lane_waits(hf_client *client, int lane, int threads)
 void hft_server_has_our_cpu(hf_client *client)
 {
     for (int kind = HFI_LOCK_LANE; kind <= HFI_VALUE_LANE; kind++)
-        atomic_store(&hfi_pool_lane(client->pool, (enum hfi_lane_kind)kind, 0)->first_looks, 1000);
+        atomic_store(&hfi_pool_lane(client->pool, (enum hfi_lane_kind)kind, 0)->server_cpu, 1000);
 }
 
 bool hft_lane_is_up(hf_client *client, int lane)

@@ -164,11 +164,11 @@ static void commands_gather_where_so_many_are_under_way_that_a_reply_is_soon_the
     assert_false(hfi_costs_gathers(&costs, 320 * US, 1000, 0)); /* not near: each would wait for a trip more */
 }
 
-static int after_looks(int first_looks, int count, int later_every)
+static int after_looks(int server_cpu, int count, int later_every)
 {
     for (int i = 1; i <= count; i++)
-        first_looks = hfi_costs_note_look(first_looks, i % later_every != 0);
-    return first_looks;
+        server_cpu = hfi_costs_note_found(server_cpu, i % later_every != 0 ? HFI_FOUND_AT_FIRST : HFI_FOUND_LATER);
+    return server_cpu;
 }
 
 static void commands_gather_behind_one_where_a_reply_is_there_after_one_yield(void **state)
@@ -182,12 +182,56 @@ static void commands_gather_behind_one_where_a_reply_is_there_after_one_yield(vo
     assert_false(hfi_costs_gathers(&costs, 20 * US, 0, sure)); /* no reply is to come: nobody would send it */
     assert_false(hfi_costs_gathers(&costs, 320 * US, 4, sure));
     int surer = after_looks(sure, 1000, 1000 + 1);
-    assert_true(hfi_costs_gathers(&costs, 20 * US, 1, hfi_costs_note_look(surer, false)));
+    assert_true(hfi_costs_gathers(&costs, 20 * US, 1, hfi_costs_note_found(surer, HFI_FOUND_LATER)));
     assert_false(hfi_costs_gathers(&costs, 20 * US, 1, after_looks(surer, 4, 1)));
     assert_true(hfi_costs_gathers(&costs, 20 * US, 1, after_looks(0, 1000, 20)));    /* a server on our CPU */
     for (int i = 0; i < 8; i++) /* one beside it, when there are so many threads that most looks are first ones */
         assert_false(hfi_costs_gathers(&costs, 20 * US, 1, after_looks(surer, 1000 + i, 5)));
     assert_true(after_looks(0, 1000, 1) == 0);
+}
+
+static void commands_gather_behind_one_where_replies_are_there_at_once(void **state)
+{
+    struct hfi_costs costs = {0};
+    (void)state;
+    hfi_costs_note_send(&costs, 5 * US);
+    int own = hfi_costs_note_found(after_looks(0, 1000, 1000), HFI_FOUND_AT_ONCE), score = own;
+    assert_true(hfi_costs_gathers(&costs, 20 * US, 1, own));
+    assert_false(hfi_costs_gathers(&costs, 20 * US, 0, own));
+    assert_false(hfi_costs_gathers(&costs, 320 * US, 4, own));
+    for (int i = 0; i < 10000; i++) { /* one of 25 finds */
+        score = hfi_costs_note_found(score, i % 25 == 0 ? HFI_FOUND_AT_ONCE : (enum hfi_found)(HFI_FOUND_BEFORE + i % 3));
+        assert_true(hfi_costs_has_own_cpu(score));
+        assert_false(hfi_costs_has_our_cpu(score));
+    }
+    for (int i = 0; i < 512 + 128; i++)
+        score = hfi_costs_note_found(score, HFI_FOUND_BEFORE);
+    assert_int_equal(score, 0); /* and that is all what these tell */
+    assert_false(hfi_costs_has_own_cpu(score));
+}
+
+/* A reader that lost the CPU finds some at once, too. */
+static void few_found_at_once_do_not_hide_that_the_server_has_our_cpu(void **state)
+{
+    int score = after_looks(0, 1000, 1000), ours = 0;
+    (void)state;
+    for (int i = 1; i <= 4000; i++) {
+        score = hfi_costs_note_found(score, i % 400 == 0 ? HFI_FOUND_AT_ONCE : HFI_FOUND_AT_FIRST);
+        ours += hfi_costs_has_our_cpu(score);
+    }
+    assert_true(ours > 4000 * 3 / 4 - 128);
+}
+
+/* While the server works at one, and the next is on its way. */
+static void a_third_of_the_threads_commands_are_a_group(void **state)
+{
+    (void)state;
+    for (int threads = 0; threads < 5; threads++) /* and the one that has listed its own */
+        assert_true(hfi_costs_is_group(1, threads));
+    assert_false(hfi_costs_is_group(1, 5));
+    assert_true(hfi_costs_is_group(2, 5));
+    assert_false(hfi_costs_is_group(20, 63));
+    assert_true(hfi_costs_is_group(21, 63));
 }
 
 /* What a look is worth is the wake-up; what it takes is the trip. */
@@ -346,6 +390,9 @@ int main(void)
         cmocka_unit_test(a_server_is_near_by_what_a_send_costs),
         cmocka_unit_test(commands_gather_where_so_many_are_under_way_that_a_reply_is_soon_there),
         cmocka_unit_test(commands_gather_behind_one_where_a_reply_is_there_after_one_yield),
+        cmocka_unit_test(commands_gather_behind_one_where_replies_are_there_at_once),
+        cmocka_unit_test(a_third_of_the_threads_commands_are_a_group),
+        cmocka_unit_test(few_found_at_once_do_not_hide_that_the_server_has_our_cpu),
         cmocka_unit_test(looking_pays_where_a_wake_up_is_dear_or_the_server_beside),
         cmocka_unit_test(looking_pays_where_a_trip_is_a_few_yields_long),
         cmocka_unit_test(a_look_is_over_after_a_few_trips_and_yields),
