@@ -20,23 +20,22 @@ void hfi_lane_note_found(struct hfi_lane *lane, enum hfi_found found)
     atomic_store_explicit(&lane->server_cpu, hfi_costs_note_found(server_cpu(lane), found), memory_order_relaxed);
 }
 
-static bool is_group(const struct hfi_lane *lane)
-{
-    int threads = atomic_load_explicit(&lane->threads, memory_order_relaxed) -
-                  atomic_load_explicit(&lane->for_messages, memory_order_relaxed);
-    return hfi_costs_has_own_cpu(server_cpu(lane)) &&
-           hfi_costs_is_group(atomic_load_explicit(&lane->listed, memory_order_relaxed), threads);
-}
-
 /* With many commands in flight to a near server, or with one where it is known whose CPU the server has, the reader of the next reply
- * sends everything listed by then: one send for many commands. Store-load pairing with the reader: we list the command, or give the
- * write role back, then read in_flight_count and looks_again; the reader changes them, then tests the inbox and takes the write role. */
+ * sends everything listed by then: one send for many commands. A crowd that sleeps makes no groups. Store-load pairing with the
+ * reader: we list the command, or give the write role back, then read in_flight_count and looks_again; the reader changes them, then
+ * tests the inbox and takes the write role. */
 bool hfi_lane_is_left(const struct hfi_lane *lane)
 {
+    struct hfi_deployment *deployment = lane->deployment;
+    int threads = atomic_load_explicit(&lane->threads, memory_order_relaxed) -
+                  atomic_load_explicit(&lane->for_messages, memory_order_relaxed);
+    int cpu = server_cpu(lane);
+    bool in_groups = hfi_costs_has_own_cpu(cpu) && (!hfi_costs_is_crowd(threads) || hfi_pace_looks(&deployment->pace));
     return atomic_load(&lane->looks_again) &&
-           hfi_costs_gathers(&lane->deployment->costs, atomic_load(&lane->nearest_rtt_ns), atomic_load(&lane->in_flight_count),
-                             server_cpu(lane)) &&
-           !atomic_load(&lane->again) && atomic_load(&lane->state) == HFI_LANE_UP && !is_group(lane);
+           hfi_costs_gathers(&deployment->costs, atomic_load(&lane->nearest_rtt_ns), atomic_load(&lane->in_flight_count),
+                             hfi_costs_has_own_cpu(cpu) && !in_groups ? 0 : cpu) &&
+           !atomic_load(&lane->again) && atomic_load(&lane->state) == HFI_LANE_UP &&
+           !(in_groups && hfi_costs_is_group(atomic_load_explicit(&lane->listed, memory_order_relaxed), threads));
 }
 
 bool hfi_lane_keeps_cpu(const struct hfi_lane *lane)
