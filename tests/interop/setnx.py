@@ -22,14 +22,15 @@ class Lock:
 
     def give(self):
         with self.redis.pipeline() as pipe:
-            try:
+            while True:
                 pipe.watch(self.name)
-                if pipe.get(self.name) == self.token:
-                    pipe.multi()
+                if pipe.get(self.name) != self.token:
+                    raise Lost("not ours")
+                pipe.multi()
+                try:
                     return pipe.delete(self.name).execute()
-            except WatchError:
-                pass
-        raise Lost("not ours")
+                except WatchError:  # somebody gave it an end, having met it before we did
+                    continue
 
 
 speak(Lock)
