@@ -155,6 +155,7 @@ void hfi_lane_unlock(struct hfi_lane *lane);
 /* lane_gather.c */
 bool hfi_lane_is_near(const struct hfi_lane *lane); /* so near that a command may wait for others */
 void hfi_lane_note_found(struct hfi_lane *lane, enum hfi_found found); /* (read role) */
+int  hfi_lane_server_cpu(const struct hfi_lane *lane); /* the score; see costs.h */
 bool hfi_lane_is_left(const struct hfi_lane *lane);   /* what this thread has listed, to the reader */
 bool hfi_lane_keeps_cpu(const struct hfi_lane *lane); /* no other program wants the CPU of our threads */
 /* A thread is about to send the first command to a server that has our CPU: it yields once before, so that other threads list theirs.

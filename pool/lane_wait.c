@@ -169,7 +169,7 @@ static bool leaves_inbox_to_heir(const struct hfi_lane *lane)
     int followers = atomic_load(&lane->waiting);
     if (hfi_costs_is_crowd(followers))
         return hfi_pace_looks(&lane->deployment->pace);
-    return followers > 0 && hfi_costs_has_own_cpu(atomic_load_explicit(&lane->server_cpu, memory_order_relaxed));
+    return followers > 0 && hfi_costs_has_own_cpu(hfi_lane_server_cpu(lane));
 }
 
 /* What is listed meanwhile may be left to the next reader, if that thread looks. Else it may have to be woken first. */
@@ -388,15 +388,14 @@ static bool wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, i
 
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
-    _Atomic(int) *crowd = lane->kind < HFI_CROWDS ? &lane->deployment->crowds[lane->kind].waiting : NULL;
-    bool others = atomic_fetch_add(&lane->threads, 1) > 0;
-    if (crowd != NULL && others)
+    bool is_chosen = lane->kind < HFI_CROWDS, has_others = atomic_fetch_add(&lane->threads, 1) > 0;
+    if (is_chosen && has_others)
         hfi_pace_count(&lane->deployment->pace);
-    if (crowd != NULL)
-        (void)atomic_fetch_add(crowd, 1);
+    if (is_chosen)
+        (void)atomic_fetch_add(&lane->deployment->crowds[lane->kind].waiting, 1);
     bool woken = wait(lane, park, epoch, until_ns);
-    if (crowd != NULL)
-        (void)atomic_fetch_sub(crowd, 1);
+    if (is_chosen)
+        (void)atomic_fetch_sub(&lane->deployment->crowds[lane->kind].waiting, 1);
     (void)atomic_fetch_sub(&lane->threads, 1);
     return woken;
 }

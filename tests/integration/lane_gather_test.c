@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* lane_gather_test.c - the first command to a server that has our CPU: who sends it yields once, and sends those of others with it.
  * (Linked so that sched_yield is the one below.) */
-#include "pool/lane_private.h"
 #include "tests/support/fds.h"
-#include "tests/support/pool_kit.h"
+#include "tests/support/one_lane.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,32 +14,6 @@
 #define ON_OUR_CPU 1000 /* a score of first looks */
 #define ONE        256  /* thread, as a crowd counts them */
 #define GRACES_NS  (5 * HFI_MS) /* the listener looks for a reply that nobody waits for long before */
-
-static struct hft_server *server;
-static struct hft_pool kit;
-static struct hfi_lane *lane;
-static int listener;
-
-static int start(void **state)
-{
-    (void)state;
-    lane = hft_lane_start(&kit, &server);
-    listener = hft_thread_named("hf-listener");
-    return lane != NULL ? 0 : -1;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    hft_lane_stop(&kit, server);
-    return 0;
-}
-
-static void is_answered(struct hft_call *call)
-{
-    assert_int_equal(call->outcome, HFI_ANSWERED);
-    hft_call_done(call);
-}
 
 static _Atomic(bool) meets_gatherer; /* the next yield is that of a thread that gathers */
 static struct hft_call met;
@@ -59,7 +32,7 @@ static void *wait_for_reply(void *arg)
 {
     (void)arg;
     atomic_store(&met_tid, gettid());
-    hft_wait(lane, &met);
+    hft_wait(hft_lane, &met);
     return NULL;
 }
 
@@ -67,10 +40,10 @@ static void *wait_for_reply(void *arg)
  * than a look. */
 static void meet_gatherer(void)
 {
-    hft_list(lane, &met, hft_command("PING", HFI_NEVER));
-    hfi_lane_flush_to_wait(lane);
-    hfi_lane_flush(lane); /* as one who has been answered does on his way out */
-    was_sent = hfi_inbox_is_empty(&lane->inbox);
+    hft_list(hft_lane, &met, hft_command("PING", HFI_NEVER));
+    hfi_lane_flush_to_wait(hft_lane);
+    hfi_lane_flush(hft_lane); /* as one who has been answered does on his way out */
+    was_sent = hfi_inbox_is_empty(&hft_lane->inbox);
     (void)pthread_create(&met_thread, NULL, wait_for_reply, NULL);
     HFT_UNTIL(hft_is_over(&met)); /* sooner or later the listener would send it */
 }
@@ -95,39 +68,39 @@ static const struct scene gathering = {ON_OUR_CPU, 2 * ONE, true, false};
 static void set(const struct scene *scene)
 {
     struct hft_call call;
-    hft_ask(lane, &call, "PING"); /* no ROLE in front of the next one */
+    hft_ask(hft_lane, &call, "PING"); /* no ROLE in front of the next one */
     hft_call_done(&call);
     int64_t answered_ns = hft_now();
-    HFT_UNTIL(hft_now() - answered_ns > GRACES_NS && atomic_load(&lane->watch) == HFI_UNWATCHED && hft_is_asleep(listener));
-    atomic_store(&lane->server_cpu, scene->server_cpu);
-    atomic_store(&lane->keeps_cpu, scene->keeps_cpu);
-    atomic_store(&lane->gave_cpu, scene->gave_cpu);
-    atomic_store(&lane->deployment->crowds[HFI_LOCK_LANE].usual, scene->usual);
+    HFT_UNTIL(hft_now() - answered_ns > GRACES_NS && atomic_load(&hft_lane->watch) == HFI_UNWATCHED && hft_is_asleep(hft_listener));
+    atomic_store(&hft_lane->server_cpu, scene->server_cpu);
+    atomic_store(&hft_lane->keeps_cpu, scene->keeps_cpu);
+    atomic_store(&hft_lane->gave_cpu, scene->gave_cpu);
+    atomic_store(&hft_lane->deployment->crowds[HFI_LOCK_LANE].usual, scene->usual);
 }
 
 static bool gathers(const struct scene *scene, void (*flush)(struct hfi_lane *lane))
 {
     struct hft_call call;
     set(scene);
-    uint64_t sends = lane->sends;
-    struct hfi_transport watched = *lane->connection.transport;
-    const struct hfi_transport *transport = lane->connection.transport;
+    uint64_t sends = hft_lane->sends;
+    struct hfi_transport watched = *hft_lane->connection.transport;
+    const struct hfi_transport *transport = hft_lane->connection.transport;
     really_send = watched.send;
     watched.send = note_sender;
-    lane->connection.transport = &watched;
+    hft_lane->connection.transport = &watched;
     atomic_store(&meets_gatherer, true);
-    hft_list(lane, &call, hft_command("PING", HFI_NEVER));
-    flush(lane);
+    hft_list(hft_lane, &call, hft_command("PING", HFI_NEVER));
+    flush(hft_lane);
     bool gathered = !atomic_exchange(&meets_gatherer, false);
-    assert_true(hfi_inbox_is_empty(&lane->inbox));
-    assert_true(lane->sends == sends + 1); /* one for all that was listed */
+    assert_true(hfi_inbox_is_empty(&hft_lane->inbox));
+    assert_true(hft_lane->sends == sends + 1); /* one for all that was listed */
     assert_int_equal(atomic_load(&sender), gathered ? atomic_load(&met_tid) : gettid());
-    hft_wait(lane, &call);
-    is_answered(&call);
-    lane->connection.transport = transport;
+    hft_wait(hft_lane, &call);
+    hft_is_answered(&call);
+    hft_lane->connection.transport = transport;
     if (gathered) {
         (void)pthread_join(met_thread, NULL);
-        is_answered(&met);
+        hft_is_answered(&met);
         assert_false(was_sent);
     }
     return gathered;
@@ -156,17 +129,17 @@ static void behind_another_one_no_thread_yields(void **state)
     struct hft_call first, second;
     (void)state;
     set(&gathering);
-    hft_server_freeze(server);
-    hft_post(lane, &first, hft_command("PING", HFI_NEVER));
+    hft_server_freeze(hft_server);
+    hft_post(hft_lane, &first, hft_command("PING", HFI_NEVER));
     atomic_store(&meets_gatherer, true);
-    hft_list(lane, &second, hft_command("PING", HFI_NEVER));
-    hfi_lane_flush_to_wait(lane);
+    hft_list(hft_lane, &second, hft_command("PING", HFI_NEVER));
+    hfi_lane_flush_to_wait(hft_lane);
     assert_true(atomic_exchange(&meets_gatherer, false));
-    hft_server_thaw(server);
-    hft_wait(lane, &first);
-    is_answered(&first);
-    hft_wait(lane, &second);
-    is_answered(&second);
+    hft_server_thaw(hft_server);
+    hft_wait(hft_lane, &first);
+    hft_is_answered(&first);
+    hft_wait(hft_lane, &second);
+    hft_is_answered(&second);
 }
 
 int main(void)
@@ -176,5 +149,5 @@ int main(void)
         cmocka_unit_test(it_is_sent_at_once_where_a_yield_gains_nothing),
         cmocka_unit_test(behind_another_one_no_thread_yields),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, hft_lane_start, hft_lane_stop);
 }

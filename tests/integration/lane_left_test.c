@@ -3,9 +3,8 @@
  * it slept on, and by no other thread. Nothing here has a deadline: work that is not done is waited for in vain.
  * (Linked so that hfi_dial_end, hfi_park_wake and sched_yield are the ones below.) */
 #include "pool/dial.h"
-#include "pool/lane_private.h"
 #include "tests/support/fds.h"
-#include "tests/support/pool_kit.h"
+#include "tests/support/one_lane.h"
 
 #include <poll.h>
 #include <setjmp.h>
@@ -25,57 +24,31 @@
 #define ON_ITS_CPU (-1000) /* or there, for many finds */
 #define SOME_LOOKS 20
 
-static struct hft_server *server;
-static struct hft_pool kit;
-static struct hfi_lane *lane;
-static int listener;
-
-static int start(void **state)
-{
-    (void)state;
-    lane = hft_lane_start(&kit, &server);
-    listener = hft_thread_named("hf-listener");
-    return lane != NULL ? 0 : -1;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    hft_lane_stop(&kit, server);
-    return 0;
-}
-
 static bool somebody_reads(void)
 {
-    hfi_lane_lock(lane);
-    bool reading = lane->reading;
-    hfi_lane_unlock(lane);
+    hfi_lane_lock(hft_lane);
+    bool reading = hft_lane->reading;
+    hfi_lane_unlock(hft_lane);
     return reading;
 }
 
 /* The server is frozen and owes a reply for which the listener sleeps without any end. */
 static void have_the_listener_sleep_on_a_reply(struct hft_call *owed)
 {
-    hft_post(lane, owed, hft_command("PING", HFI_NEVER)); /* no ROLE in between; and the server is known to be near */
-    hft_wait(lane, owed);
+    hft_post(hft_lane, owed, hft_command("PING", HFI_NEVER)); /* no ROLE in between; and the server is known to be near */
+    hft_wait(hft_lane, owed);
     hft_call_done(owed);
-    hft_server_freeze(server);
+    hft_server_freeze(hft_server);
     int64_t sent_ns = hft_now();
-    hft_post(lane, owed, hft_command("PING", HFI_NEVER));
-    HFT_UNTIL(hft_now() - sent_ns > GRACES_NS && hft_is_asleep(listener));
-}
-
-static void is_answered(struct hft_call *call)
-{
-    assert_int_equal(call->outcome, HFI_ANSWERED);
-    hft_call_done(call);
+    hft_post(hft_lane, owed, hft_command("PING", HFI_NEVER));
+    HFT_UNTIL(hft_now() - sent_ns > GRACES_NS && hft_is_asleep(hft_listener));
 }
 
 static void *thaw_when_somebody_reads(void *arg)
 {
     (void)arg;
     HFT_UNTIL(somebody_reads());
-    hft_server_thaw(server);
+    hft_server_thaw(hft_server);
     return NULL;
 }
 
@@ -88,13 +61,13 @@ static void a_posted_command_is_sent_although_a_reader_took_the_listeners_reply(
         pthread_t thread;
         have_the_listener_sleep_on_a_reply(&owed);
         assert_int_equal(pthread_create(&thread, NULL, thaw_when_somebody_reads, NULL), 0);
-        hft_wait(lane, &owed);
-        hft_list(lane, &soon, hft_command("PING", HFI_NEVER));
-        hfi_lane_flush_soon(lane);
+        hft_wait(hft_lane, &owed);
+        hft_list(hft_lane, &soon, hft_command("PING", HFI_NEVER));
+        hfi_lane_flush_soon(hft_lane);
         (void)pthread_join(thread, NULL);
         HFT_UNTIL(hft_is_over(&soon));
-        is_answered(&owed);
-        is_answered(&soon);
+        hft_is_answered(&owed);
+        hft_is_answered(&soon);
     }
 }
 
@@ -110,8 +83,8 @@ static void *post_more_than_the_socket_takes_and_thaw(void *arg)
     struct hfi_command *command = hfi_command_new(3, words, NULL);
     command->until_ns = HFI_NEVER;
     HFT_UNTIL(somebody_reads());
-    hft_post(lane, &big->call, command);
-    hft_server_thaw(server);
+    hft_post(hft_lane, &big->call, command);
+    hft_server_thaw(hft_server);
     return NULL;
 }
 
@@ -127,11 +100,11 @@ static void bytes_that_a_full_socket_refused_are_sent_although_the_waiting_reade
         pthread_t thread;
         have_the_listener_sleep_on_a_reply(&owed);
         assert_int_equal(pthread_create(&thread, NULL, post_more_than_the_socket_takes_and_thaw, &big), 0);
-        hft_wait(lane, &owed);
+        hft_wait(hft_lane, &owed);
         (void)pthread_join(thread, NULL);
         HFT_UNTIL(hft_is_over(&big.call));
-        is_answered(&owed);
-        is_answered(&big.call);
+        hft_is_answered(&owed);
+        hft_is_answered(&big.call);
     }
     free(big.value);
 }
@@ -145,7 +118,7 @@ static void *wait_for_reply(void *arg)
 {
     struct waiting *waiting = arg;
     atomic_store(&waiting->tid, gettid());
-    hft_wait(lane, waiting->call);
+    hft_wait(hft_lane, waiting->call);
     return NULL;
 }
 
@@ -156,29 +129,29 @@ static bool is_left_and_sent(int count, int before, int server_cpu)
     struct hft_call calls[COUNT_MOST];
     struct waiting waiting = {.call = &calls[0]};
     pthread_t thread;
-    hft_ask(lane, &calls[0], "PING");
+    hft_ask(hft_lane, &calls[0], "PING");
     hft_call_done(&calls[0]);
-    hft_server_freeze(server);
-    atomic_store(&lane->deployment->costs.send_ns, HFI_MS);
-    atomic_store(&lane->server_cpu, server_cpu);
-    atomic_store(&lane->nearest_rtt_ns, 1);               /* so the server is near, and commands gather, */
-    atomic_store(&lane->deployment->costs.wake_up_ns, 1); /* and nobody looks */
-    atomic_store(&lane->deployment->costs.yield_ns, 1);
+    hft_server_freeze(hft_server);
+    atomic_store(&hft_lane->deployment->costs.send_ns, HFI_MS);
+    atomic_store(&hft_lane->server_cpu, server_cpu);
+    atomic_store(&hft_lane->nearest_rtt_ns, 1);               /* so the server is near, and commands gather, */
+    atomic_store(&hft_lane->deployment->costs.wake_up_ns, 1); /* and nobody looks */
+    atomic_store(&hft_lane->deployment->costs.yield_ns, 1);
     for (int i = 0; i < before; i++)
-        hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
+        hft_post(hft_lane, &calls[i], hft_command("PING", HFI_NEVER));
     assert_int_equal(pthread_create(&thread, NULL, wait_for_reply, &waiting), 0);
     HFT_UNTIL(somebody_reads() && hft_is_asleep(atomic_load(&waiting.tid)));
     for (int i = before; i < count - 1; i++)
-        hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
-    hft_list(lane, &calls[count - 1], hft_command("PING", HFI_NEVER));
-    hfi_lane_flush(lane);
-    bool was_left = !hfi_inbox_is_empty(&lane->inbox);
-    HFT_UNTIL(hfi_inbox_is_empty(&lane->inbox));
-    hft_server_thaw(server);
+        hft_post(hft_lane, &calls[i], hft_command("PING", HFI_NEVER));
+    hft_list(hft_lane, &calls[count - 1], hft_command("PING", HFI_NEVER));
+    hfi_lane_flush(hft_lane);
+    bool was_left = !hfi_inbox_is_empty(&hft_lane->inbox);
+    HFT_UNTIL(hfi_inbox_is_empty(&hft_lane->inbox));
+    hft_server_thaw(hft_server);
     (void)pthread_join(thread, NULL);
     for (int i = 0; i < count; i++) {
         HFT_UNTIL(hft_is_over(&calls[i]));
-        is_answered(&calls[i]);
+        hft_is_answered(&calls[i]);
     }
     return was_left;
 }
@@ -206,57 +179,46 @@ static ssize_t send_and_be_left(struct hfi_connection *connection, const void *b
     ssize_t sent = really_send(connection, bytes, size);
     if (lists_late) {
         lists_late = false;
-        atomic_store(&lane->looks_again, false);
-        hft_list(lane, &late, hft_command("PING", HFI_NEVER));
-        hfi_lane_flush(lane); /* the thread that sends will do so */
+        atomic_store(&hft_lane->looks_again, false);
+        hft_list(hft_lane, &late, hft_command("PING", HFI_NEVER));
+        hfi_lane_flush(hft_lane); /* the thread that sends will do so */
     }
     return sent;
-}
-
-static bool takes_read_role(void)
-{
-    hfi_lane_lock(lane);
-    bool takes = !lane->reading;
-    lane->reading = true;
-    hfi_lane_unlock(lane);
-    return takes;
 }
 
 static void who_sends_knows_that_the_reader_has_left_meanwhile(void **state)
 {
     enum { CALLS = 5 }; /* one more and the last one would be left to the reader */
     struct hft_call calls[CALLS];
-    struct hfi_transport watched = *lane->connection.transport;
-    const struct hfi_transport *transport = lane->connection.transport;
+    struct hfi_transport watched = *hft_lane->connection.transport;
+    const struct hfi_transport *transport = hft_lane->connection.transport;
     (void)state;
-    hft_ask(lane, &calls[0], "PING");
+    hft_ask(hft_lane, &calls[0], "PING");
     hft_call_done(&calls[0]);
-    hft_server_freeze(server);
-    atomic_store(&lane->server_cpu, 0);
-    atomic_store(&lane->deployment->costs.send_ns, HFI_MS);
-    atomic_store(&lane->nearest_rtt_ns, 1); /* so the server is near, and commands gather */
+    hft_server_freeze(hft_server);
+    atomic_store(&hft_lane->server_cpu, 0);
+    atomic_store(&hft_lane->deployment->costs.send_ns, HFI_MS);
+    atomic_store(&hft_lane->nearest_rtt_ns, 1); /* so the server is near, and commands gather */
     for (int i = 0; i < CALLS - 1; i++)
-        hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
-    HFT_UNTIL(hft_is_asleep(listener) && takes_read_role());
+        hft_post(hft_lane, &calls[i], hft_command("PING", HFI_NEVER));
+    HFT_UNTIL(hft_is_asleep(hft_listener) && hft_takes_read_role());
     really_send = watched.send;
     watched.send = send_and_be_left;
-    lane->connection.transport = &watched;
+    hft_lane->connection.transport = &watched;
     lists_late = true;
-    atomic_store(&lane->looks_again, true);
-    hft_post(lane, &calls[CALLS - 1], hft_command("PING", HFI_NEVER));
-    lane->connection.transport = transport;
-    hfi_lane_lock(lane);
-    lane->reading = false;
-    hfi_lane_unlock(lane);
+    atomic_store(&hft_lane->looks_again, true);
+    hft_post(hft_lane, &calls[CALLS - 1], hft_command("PING", HFI_NEVER));
+    hft_lane->connection.transport = transport;
+    hft_give_read_role_back();
     assert_false(lists_late);
-    assert_true(hfi_inbox_is_empty(&lane->inbox));
-    hft_server_thaw(server);
+    assert_true(hfi_inbox_is_empty(&hft_lane->inbox));
+    hft_server_thaw(hft_server);
     for (int i = 0; i < CALLS; i++) {
-        hft_wait(lane, &calls[i]);
-        is_answered(&calls[i]);
+        hft_wait(hft_lane, &calls[i]);
+        hft_is_answered(&calls[i]);
     }
-    hft_wait(lane, &late);
-    is_answered(&late);
+    hft_wait(hft_lane, &late);
+    hft_is_answered(&late);
 }
 
 static void nothing_is_left_to_a_reader_that_sleeps_till_the_reply(void **state)
@@ -269,12 +231,12 @@ static void nothing_is_left_to_a_reader_that_sleeps_till_the_reply(void **state)
 /* The server is near, so commands gather; and to look is worth it. */
 static void have_a_crowd_that_looks(bool looks)
 {
-    atomic_store(&lane->deployment->costs.send_ns, HFI_MS);
-    atomic_store(&lane->nearest_rtt_ns, 1);
-    atomic_store(&lane->rtt_ns, 1);
-    atomic_store(&lane->deployment->costs.wake_up_ns, HFI_MS);
-    atomic_store(&lane->deployment->pace.turn_ends_ns, HFI_NEVER);
-    atomic_store(&lane->deployment->pace.looks, looks);
+    atomic_store(&hft_lane->deployment->costs.send_ns, HFI_MS);
+    atomic_store(&hft_lane->nearest_rtt_ns, 1);
+    atomic_store(&hft_lane->rtt_ns, 1);
+    atomic_store(&hft_lane->deployment->costs.wake_up_ns, HFI_MS);
+    atomic_store(&hft_lane->deployment->pace.turn_ends_ns, HFI_NEVER);
+    atomic_store(&hft_lane->deployment->pace.looks, looks);
 }
 
 static _Atomic(bool) lists_meanwhile, is_left;
@@ -285,10 +247,10 @@ void __wrap_hfi_park_wake(struct hfi_park *park);
 /* By the thread that gives the read role to the next one, which does not run yet. */
 void __wrap_hfi_park_wake(struct hfi_park *park)
 {
-    if (atomic_load(&lane->looks_again))
+    if (atomic_load(&hft_lane->looks_again))
         atomic_store(&is_left, true);
-    if (atomic_load(&lane->looks_again) && atomic_exchange(&lists_meanwhile, false))
-        hft_list(lane, &late, hft_command("PING", HFI_NEVER)); /* whoever lists, flushes: it is left */
+    if (atomic_load(&hft_lane->looks_again) && atomic_exchange(&lists_meanwhile, false))
+        hft_list(hft_lane, &late, hft_command("PING", HFI_NEVER)); /* whoever lists, flushes: it is left */
     __real_hfi_park_wake(park);
 }
 
@@ -302,17 +264,17 @@ static void *wait_to_be_woken(void *arg)
 {
     struct guest *guest = arg;
     atomic_store(&guest->tid, gettid());
-    (void)hfi_lane_wait(lane, &guest->park, guest->epoch, HFI_NEVER);
+    (void)hfi_lane_wait(hft_lane, &guest->park, guest->epoch, HFI_NEVER);
     return NULL;
 }
 
 static void have_nobody_wait_for_replies(void)
 {
-    hfi_lane_lock(lane);
-    for (struct hfi_list *at = lane->in_flight.next; at != &lane->in_flight; at = at->next)
+    hfi_lane_lock(hft_lane);
+    for (struct hfi_list *at = hft_lane->in_flight.next; at != &hft_lane->in_flight; at = at->next)
         hfi_container_of(at, struct hfi_command, link)->awaited = HFI_AWAITED_BY_NOBODY;
-    lane->threadless = lane->in_flight_count;
-    hfi_lane_unlock(lane);
+    hft_lane->threadless = hft_lane->in_flight_count;
+    hfi_lane_unlock(hft_lane);
 }
 
 /* Is what is listed while the reader gives its role back left to who reads next? All others sleep. */
@@ -322,38 +284,38 @@ static bool is_left_to_sleepers(bool are_to_read)
     struct hft_call calls[CALLS];
     struct guest guests[GUESTS];
     pthread_t threads[GUESTS];
-    hft_ask(lane, &calls[0], "PING");
+    hft_ask(hft_lane, &calls[0], "PING");
     hft_call_done(&calls[0]);
     have_a_crowd_that_looks(true);
-    atomic_store(&lane->nearest_rtt_ns, HFI_MS / 100); /* but to look is not worth it, and each yield is long */
-    atomic_store(&lane->deployment->costs.wake_up_ns, 1);
-    atomic_store(&lane->deployment->costs.yield_ns, 1);
-    hft_server_freeze(server);
+    atomic_store(&hft_lane->nearest_rtt_ns, HFI_MS / 100); /* but to look is not worth it, and each yield is long */
+    atomic_store(&hft_lane->deployment->costs.wake_up_ns, 1);
+    atomic_store(&hft_lane->deployment->costs.yield_ns, 1);
+    hft_server_freeze(hft_server);
     for (int i = 0; i < CALLS - 1; i++)
-        hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
+        hft_post(hft_lane, &calls[i], hft_command("PING", HFI_NEVER));
     for (int i = 0; i < GUESTS; i++) {
         hfi_park_init(&guests[i].park);
         guests[i].epoch = hfi_park_epoch(&guests[i].park);
         atomic_init(&guests[i].tid, 0);
         assert_int_equal(pthread_create(&threads[i], NULL, wait_to_be_woken, &guests[i]), 0);
-        HFT_UNTIL(somebody_reads() && atomic_load(&lane->waiting) == i && hft_is_asleep(atomic_load(&guests[i].tid)));
+        HFT_UNTIL(somebody_reads() && atomic_load(&hft_lane->waiting) == i && hft_is_asleep(atomic_load(&guests[i].tid)));
     }
     if (!are_to_read)
         have_nobody_wait_for_replies();
     atomic_store(&is_left, false);
     __real_hfi_park_wake(&guests[0].park); /* its thread reads */
     (void)pthread_join(threads[0], NULL);
-    bool was_left = are_to_read ? atomic_load(&is_left) : atomic_load(&lane->looks_again);
-    hft_post(lane, &calls[CALLS - 1], hft_command("PING", HFI_NEVER));
+    bool was_left = are_to_read ? atomic_load(&is_left) : atomic_load(&hft_lane->looks_again);
+    hft_post(hft_lane, &calls[CALLS - 1], hft_command("PING", HFI_NEVER));
     have_a_crowd_that_looks(false);
-    hft_server_thaw(server);
+    hft_server_thaw(hft_server);
     for (int i = 1; i < GUESTS; i++) {
         __real_hfi_park_wake(&guests[i].park);
         (void)pthread_join(threads[i], NULL);
     }
     for (int i = 0; i < CALLS; i++) {
         HFT_UNTIL(hft_is_over(&calls[i]));
-        is_answered(&calls[i]);
+        hft_is_answered(&calls[i]);
     }
     return was_left;
 }
@@ -372,34 +334,34 @@ static void list_while_the_read_role_passes(int count, int server_cpu)
     struct hft_call calls[CALLS];
     struct waiting waiting[CALLS];
     pthread_t threads[CALLS];
-    hft_ask(lane, &calls[0], "PING");
+    hft_ask(hft_lane, &calls[0], "PING");
     hft_call_done(&calls[0]);
     have_a_crowd_that_looks(count == CALLS); /* few look without it */
-    hft_server_freeze(server);
+    hft_server_freeze(hft_server);
     for (int i = 0; i < count; i++) {
         waiting[i].call = &calls[i];
         atomic_init(&waiting[i].tid, 0);
-        hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
+        hft_post(hft_lane, &calls[i], hft_command("PING", HFI_NEVER));
         assert_int_equal(pthread_create(&threads[i], NULL, wait_for_reply, &waiting[i]), 0);
     }
-    HFT_UNTIL(somebody_reads() && atomic_load(&lane->waiting) == count - 1);
+    HFT_UNTIL(somebody_reads() && atomic_load(&hft_lane->waiting) == count - 1);
     atomic_store(&lists_meanwhile, true);
     for (int i = 0; atomic_load(&lists_meanwhile); i++) { /* the reader looks whether its call is over; who reads next still does */
         have_a_crowd_that_looks(count == CALLS);
-        atomic_store(&lane->server_cpu, server_cpu);
-        atomic_store(&lane->keeps_cpu, true);
-        atomic_store(&lane->gave_cpu, false);
+        atomic_store(&hft_lane->server_cpu, server_cpu);
+        atomic_store(&hft_lane->keeps_cpu, true);
+        atomic_store(&hft_lane->gave_cpu, false);
         __real_hfi_park_wake(&calls[i % count].park);
         (void)sched_yield();
     }
-    HFT_UNTIL(hfi_inbox_is_empty(&lane->inbox));
-    hft_server_thaw(server);
+    HFT_UNTIL(hfi_inbox_is_empty(&hft_lane->inbox));
+    hft_server_thaw(hft_server);
     for (int i = 0; i < count; i++) {
         (void)pthread_join(threads[i], NULL);
-        is_answered(&calls[i]);
+        hft_is_answered(&calls[i]);
     }
-    hft_wait(lane, &late);
-    is_answered(&late);
+    hft_wait(hft_lane, &late);
+    hft_is_answered(&late);
     have_a_crowd_that_looks(false);
 }
 
@@ -417,7 +379,7 @@ static void so_it_is_among_few_beside_a_server_with_a_cpu_of_its_own(void **stat
 
 static uint32_t joined(void)
 {
-    struct hfi_followers *all = &lane->deployment->followers;
+    struct hfi_followers *all = &hft_lane->deployment->followers;
     return (uint32_t)atomic_load(&all->periods[0]) + (uint32_t)atomic_load(&all->periods[1]);
 }
 
@@ -428,22 +390,22 @@ static void who_sleeps_for_long_is_no_follower_any_more(void **state)
     struct waiting waiting[2] = {{.call = &calls[0]}, {.call = &calls[1]}};
     pthread_t threads[2];
     (void)state;
-    hft_ask(lane, &calls[0], "PING");
+    hft_ask(hft_lane, &calls[0], "PING");
     hft_call_done(&calls[0]);
-    hft_server_freeze(server);
+    hft_server_freeze(hft_server);
     for (int i = 0; i < 2; i++) {
-        hft_post(lane, &calls[i], hft_command("PING", HFI_NEVER));
+        hft_post(hft_lane, &calls[i], hft_command("PING", HFI_NEVER));
         assert_int_equal(pthread_create(&threads[i], NULL, wait_for_reply, &waiting[i]), 0);
     }
-    HFT_UNTIL(atomic_load(&lane->waiting) == 1); /* and the other one reads */
+    HFT_UNTIL(atomic_load(&hft_lane->waiting) == 1); /* and the other one reads */
     for (int i = 0; i < 2; i++)
         HFT_UNTIL(hft_is_asleep(atomic_load(&waiting[i].tid)));
     HFT_UNTIL(joined() == 1);
-    HFT_UNTIL(hfi_followers_count(&lane->deployment->followers, hft_now()) == 0);
-    hft_server_thaw(server);
+    HFT_UNTIL(hfi_followers_count(&hft_lane->deployment->followers, hft_now()) == 0);
+    hft_server_thaw(hft_server);
     for (int i = 0; i < 2; i++) {
         (void)pthread_join(threads[i], NULL);
-        is_answered(&calls[i]);
+        hft_is_answered(&calls[i]);
     }
     assert_int_equal(joined(), 0);
 }
@@ -458,7 +420,7 @@ int __wrap_sched_yield(void);
 int __wrap_sched_yield(void)
 {
     if (is_watched && atomic_fetch_add(&yields, 1) + 1 == atomic_load(&answer_at)) {
-        struct pollfd reply = {lane->connection.fd, POLLIN, 0};
+        struct pollfd reply = {hft_lane->connection.fd, POLLIN, 0};
         (void)poll(&reply, 1, -1); /* the thread seems asleep, so the server is thawed */
     }
     return __real_sched_yield();
@@ -476,24 +438,24 @@ static int looks_at_silent_server(int till)
     struct hft_call call;
     struct waiting waiting = {.call = &call};
     pthread_t thread;
-    hft_ask(lane, &call, "PING");
+    hft_ask(hft_lane, &call, "PING");
     hft_call_done(&call);
-    hft_server_freeze(server);
-    atomic_store(&lane->deployment->costs.wake_up_ns, HFI_MS); /* so it looks, */
-    atomic_store(&lane->rtt_ns, HFI_MS / 100);
-    lane->looks = lane->yields = (struct hfi_trial){0}; /* as nothing has spoken against it */
-    atomic_store(&lane->server_cpu, SOME_LOOKS);
-    atomic_store(&lane->gave_cpu, false);
+    hft_server_freeze(hft_server);
+    atomic_store(&hft_lane->deployment->costs.wake_up_ns, HFI_MS); /* so it looks, */
+    atomic_store(&hft_lane->rtt_ns, HFI_MS / 100);
+    hft_lane->looks = hft_lane->yields = (struct hfi_trial){0}; /* as nothing has spoken against it */
+    atomic_store(&hft_lane->server_cpu, SOME_LOOKS);
+    atomic_store(&hft_lane->gave_cpu, false);
     atomic_store(&yields, 0);
     atomic_store(&answer_at, till);
-    hft_post(lane, &call, hft_command("PING", HFI_NEVER));
+    hft_post(hft_lane, &call, hft_command("PING", HFI_NEVER));
     assert_int_equal(pthread_create(&thread, NULL, wait_for_reply_watched, &waiting), 0);
     HFT_UNTIL(somebody_reads() && hft_is_asleep(atomic_load(&waiting.tid))); /* on the reply, perhaps at that look */
-    hft_server_thaw(server);
+    hft_server_thaw(hft_server);
     (void)pthread_join(thread, NULL);
     atomic_store(&answer_at, 0);
     HFT_UNTIL(hft_is_over(&call));
-    is_answered(&call);
+    hft_is_answered(&call);
     return atomic_load(&yields);
 }
 
@@ -508,17 +470,17 @@ static void the_look_that_finds_a_reply_is_noted(void **state)
 {
     (void)state;
     assert_int_equal(looks_at_silent_server(1), 1);
-    assert_true(atomic_load(&lane->server_cpu) > SOME_LOOKS);
+    assert_true(atomic_load(&hft_lane->server_cpu) > SOME_LOOKS);
     while (looks_at_silent_server(2) != 2) /* it lost the CPU at the first one */
         ;
-    assert_true(atomic_load(&lane->server_cpu) < SOME_LOOKS);
+    assert_true(atomic_load(&hft_lane->server_cpu) < SOME_LOOKS);
     assert_true(looks_at_silent_server(0) > 0);
-    assert_true(atomic_load(&lane->server_cpu) < SOME_LOOKS);
+    assert_true(atomic_load(&hft_lane->server_cpu) < SOME_LOOKS);
 }
 
 static void have_followers(int count)
 {
-    struct hfi_followers *all = &lane->deployment->followers;
+    struct hfi_followers *all = &hft_lane->deployment->followers;
     uint32_t period = hfi_followers_join(all, hft_now());
     for (uint32_t at = period; at <= period + 1; at++)
         atomic_store(&all->periods[at % 2], (uint64_t)at << 32 | (uint32_t)count);
@@ -530,30 +492,30 @@ static int looks_for_wake_up(int followers)
     struct hft_call calls[2];
     struct waiting waiting[2] = {{.call = &calls[0]}, {.call = &calls[1]}};
     pthread_t threads[2];
-    hft_server_freeze(server);
-    atomic_store(&lane->deployment->costs.send_ns, 1); /* so nothing is left to the reader, who sleeps till the reply */
-    hft_post(lane, &calls[0], hft_command("PING", HFI_NEVER));
+    hft_server_freeze(hft_server);
+    atomic_store(&hft_lane->deployment->costs.send_ns, 1); /* so nothing is left to the reader, who sleeps till the reply */
+    hft_post(hft_lane, &calls[0], hft_command("PING", HFI_NEVER));
     assert_int_equal(pthread_create(&threads[0], NULL, wait_for_reply, &waiting[0]), 0);
     HFT_UNTIL(somebody_reads() && hft_is_asleep(atomic_load(&waiting[0].tid)));
-    hft_post(lane, &calls[1], hft_command("PING", HFI_NEVER));
-    atomic_store(&lane->rtt_ns, HFI_MS / 100); /* so it looks, if it may; nobody has lost the CPU, nor has a sleep been dear */
-    atomic_store(&lane->nearest_rtt_ns, HFI_MS / 100);
-    atomic_store(&lane->deployment->costs.sleep_ns, 0);
-    atomic_store(&lane->keeps_cpu, true);
-    atomic_store(&lane->gave_cpu, false);
+    hft_post(hft_lane, &calls[1], hft_command("PING", HFI_NEVER));
+    atomic_store(&hft_lane->rtt_ns, HFI_MS / 100); /* so it looks, if it may; nobody has lost the CPU, nor has a sleep been dear */
+    atomic_store(&hft_lane->nearest_rtt_ns, HFI_MS / 100);
+    atomic_store(&hft_lane->deployment->costs.sleep_ns, 0);
+    atomic_store(&hft_lane->keeps_cpu, true);
+    atomic_store(&hft_lane->gave_cpu, false);
     atomic_store(&yields, 0);
     have_followers(followers);
     assert_int_equal(pthread_create(&threads[1], NULL, wait_for_reply_watched, &waiting[1]), 0);
     HFT_UNTIL(joined() != 2 * (uint32_t)followers && hft_is_asleep(atomic_load(&waiting[1].tid)));
     int looks = atomic_load(&yields);
-    bool in_time = hfi_followers_count(&lane->deployment->followers, hft_now()) >= followers;
-    hft_server_thaw(server);
+    bool in_time = hfi_followers_count(&hft_lane->deployment->followers, hft_now()) >= followers;
+    hft_server_thaw(hft_server);
     for (int i = 0; i < 2; i++) {
         (void)pthread_join(threads[i], NULL);
-        is_answered(&calls[i]);
+        hft_is_answered(&calls[i]);
     }
     for (int i = 0; i < 2; i++)
-        atomic_store(&lane->deployment->followers.periods[i], 0);
+        atomic_store(&hft_lane->deployment->followers.periods[i], 0);
     return in_time ? looks : looks_for_wake_up(followers); /* they were counted no more */
 }
 
@@ -561,17 +523,17 @@ static void one_of_a_crowd_looks_when_that_has_its_turn(void **state)
 {
     struct hft_call call;
     (void)state;
-    hft_ask(lane, &call, "PING");
+    hft_ask(hft_lane, &call, "PING");
     hft_call_done(&call);
     have_a_crowd_that_looks(false);
     int64_t began_ns = hft_now();
-    int waits = atomic_load(&lane->deployment->pace.waits);
+    int waits = atomic_load(&hft_lane->deployment->pace.waits);
     assert_int_equal(looks_for_wake_up(1000), 0);
-    assert_true(atomic_load(&lane->deployment->pace.waits) > waits);
-    assert_true(atomic_load(&lane->deployment->pace.noted_ns) >= began_ns);
-    atomic_store(&lane->deployment->pace.looks, true);
+    assert_true(atomic_load(&hft_lane->deployment->pace.waits) > waits);
+    assert_true(atomic_load(&hft_lane->deployment->pace.noted_ns) >= began_ns);
+    atomic_store(&hft_lane->deployment->pace.looks, true);
     assert_true(looks_for_wake_up(1000) > 0);
-    atomic_store(&lane->deployment->pace.looks, false);
+    atomic_store(&hft_lane->deployment->pace.looks, false);
     assert_true(looks_for_wake_up(2) > 0); /* one of a few looks in any case */
 }
 
@@ -581,9 +543,9 @@ static _Atomic(uint64_t) times_up; /* of the lane, before it was killed */
 
 static uint64_t times_up_now(void)
 {
-    hfi_lane_lock(lane);
-    uint64_t times = lane->times_up;
-    hfi_lane_unlock(lane);
+    hfi_lane_lock(hft_lane);
+    uint64_t times = hft_lane->times_up;
+    hfi_lane_unlock(hft_lane);
     return times;
 }
 
@@ -597,7 +559,7 @@ void __wrap_hfi_dial_end(struct hfi_dial **dial)
     __real_hfi_dial_end(dial);
     if (brings_up) {
         atomic_store(&lists_early, false);
-        hft_list(lane, &early, hft_command("PING", HFI_NEVER));
+        hft_list(hft_lane, &early, hft_command("PING", HFI_NEVER));
         atomic_store(&listed_early, true);
     }
 }
@@ -610,11 +572,11 @@ static void a_command_listed_as_the_lane_comes_up_and_flushed_later_is_sent(void
         atomic_store(&listed_early, false);
         atomic_store(&times_up, times_up_now());
         atomic_store(&lists_early, true);
-        freeReplyObject(hft_server_ask(server, "CLIENT KILL TYPE normal SKIPME yes"));
-        HFT_UNTIL(atomic_load(&listed_early) && hft_is_asleep(listener));
-        hfi_lane_flush(lane);
+        freeReplyObject(hft_server_ask(hft_server, "CLIENT KILL TYPE normal SKIPME yes"));
+        HFT_UNTIL(atomic_load(&listed_early) && hft_is_asleep(hft_listener));
+        hfi_lane_flush(hft_lane);
         HFT_UNTIL(hft_is_over(&early));
-        is_answered(&early);
+        hft_is_answered(&early);
     }
 }
 
@@ -635,5 +597,5 @@ int main(void)
         cmocka_unit_test(one_of_a_crowd_looks_when_that_has_its_turn),
         cmocka_unit_test(a_command_listed_as_the_lane_comes_up_and_flushed_later_is_sent),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, hft_lane_start, hft_lane_stop);
 }

@@ -173,23 +173,6 @@ void hft_pool_close(struct hft_pool *kit)
     (void)pthread_mutex_destroy(&kit->owner.mutex);
 }
 
-struct hfi_lane *hft_lane_start(struct hft_pool *kit, struct hft_server **server)
-{
-    hf_error error;
-    *server = hft_server_start("save \"\"");
-    hft_pool_init(kit, *server);
-    if (hft_pool_open(kit, NULL, &error) == HF_OK)
-        return hfi_pool_lane(kit->pool, HFI_LOCK_LANE, 0);
-    (void)fprintf(stderr, "%s\n", error.message);
-    return NULL;
-}
-
-void hft_lane_stop(struct hft_pool *kit, struct hft_server *server)
-{
-    hft_pool_close(kit);
-    hft_server_stop(server);
-}
-
 bool hft_is_subscribed(const struct hfi_pool *pool, const char *channel, size_t size)
 {
     return hfi_channels_is_live(pool->node->subscribers->channels, channel, size);

@@ -43,9 +43,6 @@ struct hft_call {
 void hft_pool_init(struct hft_pool *kit, const struct hft_server *server);
 hf_status hft_pool_open(struct hft_pool *kit, const struct hfi_script *const *scripts, hf_error *error);
 void hft_pool_close(struct hft_pool *kit); /* within 2 s, and frees */
-/* A server that saves nothing, a pool, and its first lock lane; NULL: stderr says why. */
-struct hfi_lane *hft_lane_start(struct hft_pool *kit, struct hft_server **server);
-void hft_lane_stop(struct hft_pool *kit, struct hft_server *server);
 
 /* The server has acknowledged the channel, and its connection is not lost. */
 bool hft_is_subscribed(const struct hfi_pool *pool, const char *channel, size_t size);
