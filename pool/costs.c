@@ -13,7 +13,7 @@
 #define FIRSTS         32 /* a score above it: nearly all looks are first ones */
 #define FIRSTS_MOST    64
 #define FIRSTS_LATER   8  /* that another one takes back */
-#define AT_ONCE        128 /* finds that take one at once back: where the server has a CPU of its own one of 25 is, else one of 400 */
+#define AT_ONCE        128 /* other finds outweigh one at once. Of 25 finds one is, beside a server with its own CPU; else one of 400 */
 #define OWN_MOST       512
 #define GROUPS         3
 #define LOOK_WAKE_UPS  8

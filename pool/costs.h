@@ -38,7 +38,7 @@ struct hfi_trip {
 /* The distance after one more trip: the shortest one, or slowly more, by what own_ns does not explain of the others. */
 int64_t hfi_costs_nearest_ns(int64_t nearest_ns, int64_t sample_ns, int64_t own_ns);
 bool    hfi_costs_is_near(const struct hfi_costs *costs, int64_t nearest_ns); /* a trip is worth the sends that it could save */
-/* Whose CPU the server has is a lane's score: at first 0, not known; above, most likely ours; below, one of its own. */
+/* Whose CPU the server has is a lane's score: at first 0, not known; high, ours; below 0, one of its own. */
 enum hfi_found {         /* how the lane's reader found replies: */
     HFI_FOUND_AT_ONCE,   /* just behind others, with no yield between: the server works while we do */
     HFI_FOUND_BEFORE,    /* they had come before it looked first */

@@ -75,8 +75,7 @@ struct hfi_lane {
     _Atomic(int)  server_cpu;   /* (read role) a score: whose CPU does the server have? hfi_costs_note_found */
     _Atomic(bool) gathers;      /* a thread is in hfi_lane_gather, and sends what is listed meanwhile */
     _Atomic(bool) looks_again;  /* a thread is the reader, or about to be, and tests the inbox soon, whatever the server says */
-    _Atomic(int) threads;       /* in hfi_lane_wait, */
-    _Atomic(int) for_messages;  /* and so many of them for a message, while they have nothing to read here */
+    _Atomic(int) threads;       /* in hfi_lane_wait */
     _Atomic(int64_t) rtt_ns;
     _Atomic(int64_t) nearest_rtt_ns; /* recent minimum: the distance to the server, whatever the load */
 
@@ -156,7 +155,7 @@ void hfi_lane_unlock(struct hfi_lane *lane);
 bool hfi_lane_is_near(const struct hfi_lane *lane); /* so near that a command may wait for others */
 void hfi_lane_note_found(struct hfi_lane *lane, enum hfi_found found); /* (read role) */
 int  hfi_lane_server_cpu(const struct hfi_lane *lane); /* the score; see costs.h */
-bool hfi_lane_is_left(const struct hfi_lane *lane);   /* what this thread has listed, to the reader */
+bool hfi_lane_is_left(const struct hfi_lane *lane);   /* the reader will send what this thread has listed */
 bool hfi_lane_keeps_cpu(const struct hfi_lane *lane); /* no other program wants the CPU of our threads */
 /* A thread is about to send the first command to a server that has our CPU: it yields once before, so that other threads list theirs.
  * True: another thread does so already, and sends this one's. */

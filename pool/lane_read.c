@@ -220,6 +220,7 @@ enum hfi_taken hfi_lane_take_in(struct hfi_lane *lane, bool fresh)
     } else {
         give_up(lane, HF_NOMEM, ENOMEM, "no memory for its replies"); /* the only reason for feeding to fail */
     }
+    /* Half of it: with TLS more may be in the socket though `in` is not full. */
     lane->goes_on = (size_t)got > lane->in_capacity / 2 || lane->skips || lane->parser->len > lane->parser->pos;
     return is_up ? HFI_GOT : HFI_OVER;
 }

@@ -162,7 +162,7 @@ static struct waiter *heir_locked(const struct hfi_lane *lane)
     return hfi_list_last(&lane->waiters, struct waiter, link);
 }
 
-/* A few followers look anyway. Beside a server with a CPU of its own it pays to leave them a group to complete; elsewhere each sends
+/* Beside a server with a CPU of its own it pays to leave few a group to complete, too, for they look as a rule. Elsewhere each of few sends
  * its own. */
 static bool leaves_inbox_to_heir(const struct hfi_lane *lane)
 {
@@ -175,15 +175,15 @@ static bool leaves_inbox_to_heir(const struct hfi_lane *lane)
 /* What is listed meanwhile may be left to the next reader, if that thread looks. Else it may have to be woken first. */
 static void pass_role(struct hfi_lane *lane)
 {
-    bool kick = false, is_left = leaves_inbox_to_heir(lane);
-    if (is_left)
+    bool kick = false, leaves = leaves_inbox_to_heir(lane);
+    if (leaves)
         hfi_lane_flush_now(lane);
     else
         leave_inbox(lane);
     HFI_PERTURB("read-to-role-back");
     hfi_lane_lock(lane);
     struct waiter *next = heir_locked(lane);
-    if (is_left && (next == NULL || !atomic_load(&next->looks))) {
+    if (leaves && (next == NULL || !atomic_load(&next->looks))) {
         hfi_lane_unlock(lane);
         leave_inbox(lane); /* while we have the role: else nobody may read the replies */
         hfi_lane_lock(lane);
@@ -269,9 +269,7 @@ bool hfi_lane_is_read_next(const struct hfi_lane *lane)
 static bool wait_for_message(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns, int *in_vain)
 {
     read_next = lane;
-    (void)atomic_fetch_add(&lane->for_messages, 1);
     bool woken = hfi_subscribers_wait(lane->subscribers, park, epoch, until_ns, &lane->in_flight_count, in_vain);
-    (void)atomic_fetch_sub(&lane->for_messages, 1);
     read_next = NULL;
     return woken;
 }

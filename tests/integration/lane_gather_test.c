@@ -13,7 +13,6 @@
 
 #define ON_OUR_CPU 1000 /* a score of first looks */
 #define ONE        256  /* thread, as a crowd counts them */
-#define GRACES_NS  (5 * HFI_MS) /* the listener looks for a reply that nobody waits for long before */
 
 static _Atomic(bool) meets_gatherer; /* the next yield is that of a thread that gathers */
 static struct hft_call met;
@@ -70,8 +69,7 @@ static void set(const struct scene *scene)
     struct hft_call call;
     hft_ask(hft_lane, &call, "PING"); /* no ROLE in front of the next one */
     hft_call_done(&call);
-    int64_t answered_ns = hft_now();
-    HFT_UNTIL(hft_now() - answered_ns > GRACES_NS && atomic_load(&hft_lane->watch) == HFI_UNWATCHED && hft_is_asleep(hft_listener));
+    hft_let_listener_sleep();
     atomic_store(&hft_lane->server_cpu, scene->server_cpu);
     atomic_store(&hft_lane->keeps_cpu, scene->keeps_cpu);
     atomic_store(&hft_lane->gave_cpu, scene->gave_cpu);

@@ -18,7 +18,6 @@
 
 #define ROUNDS    60
 #define BIG       (8 * 1024 * 1024)
-#define GRACES_NS (5 * HFI_MS) /* the listener looks for a reply that nobody waits for long before */
 #define COUNT_MOST 10
 #define ON_OUR_CPU 1000 /* a score: the server seems to be there, for many sleeps, */
 #define ON_ITS_CPU (-1000) /* or there, for many finds */
@@ -39,9 +38,8 @@ static void have_the_listener_sleep_on_a_reply(struct hft_call *owed)
     hft_wait(hft_lane, owed);
     hft_call_done(owed);
     hft_server_freeze(hft_server);
-    int64_t sent_ns = hft_now();
     hft_post(hft_lane, owed, hft_command("PING", HFI_NEVER));
-    HFT_UNTIL(hft_now() - sent_ns > GRACES_NS && hft_is_asleep(hft_listener));
+    hft_let_listener_sleep();
 }
 
 static void *thaw_when_somebody_reads(void *arg)
@@ -346,7 +344,9 @@ static void list_while_the_read_role_passes(int count, int server_cpu)
     }
     HFT_UNTIL(somebody_reads() && atomic_load(&hft_lane->waiting) == count - 1);
     atomic_store(&lists_meanwhile, true);
-    for (int i = 0; atomic_load(&lists_meanwhile); i++) { /* the reader looks whether its call is over; who reads next still does */
+    int64_t until_ns = hft_in_ms(20000);
+    /* The reader looks whether its call is over; who reads next still does. */
+    for (int i = 0; atomic_load(&lists_meanwhile) && hft_now() < until_ns; i++) {
         have_a_crowd_that_looks(count == CALLS);
         atomic_store(&hft_lane->server_cpu, server_cpu);
         atomic_store(&hft_lane->keeps_cpu, true);
@@ -354,6 +354,7 @@ static void list_while_the_read_role_passes(int count, int server_cpu)
         __real_hfi_park_wake(&calls[i % count].park);
         (void)sched_yield();
     }
+    assert_false(atomic_load(&lists_meanwhile));
     HFT_UNTIL(hfi_inbox_is_empty(&hft_lane->inbox));
     hft_server_thaw(hft_server);
     for (int i = 0; i < count; i++) {
@@ -478,14 +479,6 @@ static void the_look_that_finds_a_reply_is_noted(void **state)
     assert_true(atomic_load(&hft_lane->server_cpu) < SOME_LOOKS);
 }
 
-static void have_followers(int count)
-{
-    struct hfi_followers *all = &hft_lane->deployment->followers;
-    uint32_t period = hfi_followers_join(all, hft_now());
-    for (uint32_t at = period; at <= period + 1; at++)
-        atomic_store(&all->periods[at % 2], (uint64_t)at << 32 | (uint32_t)count);
-}
-
 /* How often a thread looks for its wake-up while another one reads, beside so many. */
 static int looks_for_wake_up(int followers)
 {
@@ -504,7 +497,7 @@ static int looks_for_wake_up(int followers)
     atomic_store(&hft_lane->keeps_cpu, true);
     atomic_store(&hft_lane->gave_cpu, false);
     atomic_store(&yields, 0);
-    have_followers(followers);
+    hft_have_followers(followers);
     assert_int_equal(pthread_create(&threads[1], NULL, wait_for_reply_watched, &waiting[1]), 0);
     HFT_UNTIL(joined() != 2 * (uint32_t)followers && hft_is_asleep(atomic_load(&waiting[1].tid)));
     int looks = atomic_load(&yields);

@@ -29,7 +29,7 @@ class Lock:
                 pipe.multi()
                 try:
                     return pipe.delete(self.name).execute()
-                except WatchError:  # somebody gave it an end, having met it before we did
+                except WatchError:  # another one met it before we gave it an end, and has done so now
                     continue
 
 

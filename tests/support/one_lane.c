@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#define GRACES_NS (5 * HFI_MS) /* the listener looks for a reply that nobody waits for long before */
+
 struct hft_server *hft_server;
 struct hfi_lane *hft_lane;
 int hft_listener;
@@ -39,6 +41,12 @@ int hft_lane_stop(void **state)
     return 0;
 }
 
+void hft_let_listener_sleep(void)
+{
+    int64_t since_ns = hft_now();
+    HFT_UNTIL(hft_now() - since_ns > GRACES_NS && atomic_load(&hft_lane->watch) != HFI_LOOKS_SOON && hft_is_asleep(hft_listener));
+}
+
 void hft_is_answered(struct hft_call *call)
 {
     assert_int_equal(call->outcome, HFI_ANSWERED);
@@ -59,4 +67,12 @@ void hft_give_read_role_back(void)
     hfi_lane_lock(hft_lane);
     hft_lane->reading = false;
     hfi_lane_unlock(hft_lane);
+}
+
+void hft_have_followers(int count)
+{
+    struct hfi_followers *all = &hft_lane->deployment->followers;
+    uint32_t period = hfi_followers_join(all, hft_now());
+    for (uint32_t at = period; at <= period + 1; at++) /* it may end meanwhile */
+        atomic_store(&all->periods[at % 2], (uint64_t)at << 32 | (uint32_t)count);
 }

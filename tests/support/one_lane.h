@@ -13,9 +13,11 @@ extern int hft_listener; /* the thread's number */
 int hft_lane_start(void **state); /* for cmocka_run_group_tests */
 int hft_lane_stop(void **state);
 
+void hft_let_listener_sleep(void); /* without an end, on what is owed, or on nothing: it sends nothing meanwhile */
 /* Asserts it, and frees the reply. */
 void hft_is_answered(struct hft_call *call);
 bool hft_takes_read_role(void); /* false: another thread has it */
 void hft_give_read_role_back(void);
+void hft_have_followers(int count); /* seem to have begun to wait now */
 
 #endif

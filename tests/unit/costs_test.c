@@ -206,7 +206,7 @@ static void commands_gather_behind_one_where_replies_are_there_at_once(void **st
     }
     for (int i = 0; i < 512 + 128; i++)
         score = hfi_costs_note_found(score, HFI_FOUND_BEFORE);
-    assert_int_equal(score, 0); /* and that is all what these tell */
+    assert_int_equal(score, 0); /* these tell no more */
     assert_false(hfi_costs_has_own_cpu(score));
 }
 
