@@ -25,15 +25,22 @@ def number(value):
     return f"{value:.3g}"
 
 
+def command(run):
+    """Curves are drawn with any number of rounds, which their rows know."""
+    name, how = run["question"].replace("curve-", "curves "), run["mode"]
+    turns = [row["turns"] for row in run["rows"] if "turns" in row]
+    if name != run["question"] and turns:
+        how = f"rounds {max(turns)}"
+    return f"./dev bench {name} --{how}" + (" --dear" if run.get("wakeups") == "dear" else "")
+
+
 def rows(folder):
     for path in files(folder):
         with open(path, encoding="utf-8") as file:
             run = json.load(file)
         if not run["rows"]:
             continue
-        dear = " --dear" if run.get("wakeups") == "dear" else ""
-        yield f"\n**`./dev bench {run['question'].replace('curve-', 'curves ')} --{run['mode']}{dear}`**, " \
-              f"{run['when'][:10]}, load average {run['load_before']:.1f} before, {run['load_after']:.1f} after\n"
+        yield f"\n**`{command(run)}`**, {run['when'][:10]}, load average {run['load_before']:.1f} before, {run['load_after']:.1f} after\n"
         if run.get("void"):
             yield f"**VOID**, nothing of it counts: {run['void']}\n"
         yield "| row | measured | against | ratio (95 % interval) | goal | |"
