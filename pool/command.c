@@ -18,6 +18,8 @@
 #define SHA_DIGITS 40
 static const char evalsha_head[] = "$7\r\nEVALSHA\r\n$40\r\n";
 
+static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+
 #define HEAD_MOST 23 /* "$", 20 digits, "\r\n" */
 #define SPARES    64
 #define EVAL_MOST 48
@@ -174,16 +176,30 @@ bool hfi_command_append(struct hfi_command *command, int argc, const char *const
     return true;
 }
 
+HFI_RARE bool hfi_command_ping_first(struct hfi_command *command)
+{
+    size_t size = sizeof ping - 1;
+    if (!make_capacity(command, size))
+        return false;
+    memmove(command->bytes + size, command->bytes, command->size);
+    memcpy(command->bytes, ping, size);
+    command->size += size;
+    command->ahead = (int)size;
+    command->replies++;
+    return true;
+}
+
 static HFI_RARE size_t print_eval(char head[EVAL_MOST], const struct hfi_script *script)
 {
     return (size_t)snprintf(head, EVAL_MOST, "$4\r\nEVAL\r\n$%u\r\n", script->size);
 }
 
-/* Where the command's count of words ends. 0: it is no script's alone. */
+/* Where the script's count of words ends. 0: there are other commands beside it. */
 static size_t front_of(const struct hfi_command *command)
 {
-    const char *count_end = memchr(command->bytes, '\n', command->size);
-    return command->script != NULL && command->replies == 1 && count_end != NULL ? (size_t)(count_end + 1 - command->bytes) : 0;
+    const char *count_end = memchr(command->bytes + command->ahead, '\n', command->size - (size_t)command->ahead);
+    bool alone = command->replies == 1 + (command->ahead > 0);
+    return command->script != NULL && alone && count_end != NULL ? (size_t)(count_end + 1 - command->bytes) : 0;
 }
 
 /* Makes it EVAL with the source of `script`, permanently. False: no memory. */

@@ -272,7 +272,7 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
     }
 }
 
-void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_step *step)
+HFI_RARE void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_step *step)
 {
     if (entry->remote != HFI_HELD)
         return;
@@ -293,7 +293,7 @@ static bool may_pass(const struct hfi_entry *entry, int64_t now)
            !entry->held.downgraded && !(entry->remote_waiters && batch_is_over(entry, now));
 }
 
-void hfi_entry_no_remote_waiter(struct hfi_entry *entry, int64_t sent_at, struct hfi_step *step)
+HFI_RARE void hfi_entry_no_remote_waiter(struct hfi_entry *entry, int64_t sent_at, struct hfi_step *step)
 {
     if (!entry->rules->shares || entry->remote != HFI_HELD || !entry->remote_waiters || sent_at <= entry->held.wanted_at)
         return;
@@ -302,14 +302,14 @@ void hfi_entry_no_remote_waiter(struct hfi_entry *entry, int64_t sent_at, struct
         hfi_step_act(step, HFI_LET_IN);
 }
 
-void hfi_entry_downgrade(struct hfi_entry *entry)
+HFI_RARE void hfi_entry_downgrade(struct hfi_entry *entry)
 {
     HFI_CHECK(entry->holding == HFI_BY_THREAD);
     if (entry->held.downgraded < UINT8_MAX)
         entry->held.downgraded++;
 }
 
-void hfi_entry_not_downgraded(struct hfi_entry *entry)
+HFI_RARE void hfi_entry_not_downgraded(struct hfi_entry *entry)
 {
     if (entry->remote == HFI_HELD && entry->held.downgraded < UINT8_MAX)
         entry->held.downgraded--;
@@ -369,7 +369,7 @@ void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_ste
         hfi_step_forget_token(entry, step);
 }
 
-void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, struct hfi_step *step)
+HFI_RARE void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, struct hfi_step *step)
 {
     hfi_step_at(entry, step);
     if (entry->remote != HFI_HELD)
@@ -380,13 +380,13 @@ void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, struct hfi_step
     hfi_step_shrink_again(entry, step);
 }
 
-void hfi_entry_renew_now(struct hfi_entry *entry)
+HFI_RARE void hfi_entry_renew_now(struct hfi_entry *entry)
 {
     if (entry->remote == HFI_HELD) /* a renewal in flight does not do: it may have been executed before the event */
         hfi_lease_question(&entry->held.times);
 }
 
-void hfi_entry_missed(struct hfi_entry *entry, struct hfi_step *step)
+HFI_RARE void hfi_entry_missed(struct hfi_entry *entry, struct hfi_step *step)
 {
     if (entry->remote == HFI_HELD) /* a renewal in flight may have been executed before the missed message */
         hfi_lease_question(&entry->held.times);
@@ -397,7 +397,7 @@ void hfi_entry_missed(struct hfi_entry *entry, struct hfi_step *step)
 
 /* If the lease is held, only the server knows the truth, and a renewal asks it. A waiting token is replaced by
  * another in the same place. */
-bool hfi_entry_token_questioned(struct hfi_entry *entry, struct hfi_step *step)
+HFI_RARE bool hfi_entry_token_questioned(struct hfi_entry *entry, struct hfi_step *step)
 {
     if (entry->remote == HFI_HELD)
         hfi_lease_question(&entry->held.times);
@@ -406,7 +406,7 @@ bool hfi_entry_token_questioned(struct hfi_entry *entry, struct hfi_step *step)
     return entry->remote == HFI_HELD;
 }
 
-void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, struct hfi_step *step)
+HFI_RARE void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, struct hfi_step *step)
 {
     hfi_step_at(entry, step);
     if (entry->remote != HFI_HELD)
@@ -419,7 +419,7 @@ void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, struct hfi_step *
     hfi_step_give_back(entry, step);
 }
 
-void hfi_entry_limit_hold(struct hfi_entry *entry, int64_t max_hold_ms, struct hfi_step *step)
+HFI_RARE void hfi_entry_limit_hold(struct hfi_entry *entry, int64_t max_hold_ms, struct hfi_step *step)
 {
     hfi_step_at(entry, step);
     HFI_CHECK(entry->holding == HFI_BY_THREAD);

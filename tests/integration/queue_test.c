@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* queue_test.c - the remote queue: its living and dead waiters, and whether a busy holder learns that it is not
  * empty. */
+#include "core/protocol/scripts.h"
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -145,6 +146,61 @@ static void a_waiter_comes_to_the_end_of_them_without_a_pause(void **state)
     assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
 }
 
+/* ---- who is told first ---- */
+
+static redisContext *monitor_of(struct fixture *f)
+{
+    redisContext *monitor = redisConnectUnix(hft_server_socket(f->server));
+    freeReplyObject(redisCommand(monitor, "MONITOR"));
+    return monitor;
+}
+
+/* Reads on to the next release, and ends. Whether the server was sent a PING just before it. */
+static bool is_behind_a_ping(redisContext *monitor, const struct hfi_script *release)
+{
+    bool was_ping = false, is_release = false, is_ping;
+    for (; !is_release; was_ping = is_release ? was_ping : is_ping) {
+        void *line;
+        if (redisGetReply(monitor, &line) != REDIS_OK)
+            fail_msg("MONITOR: %s", monitor->errstr);
+        is_ping = strstr(((redisReply *)line)->str, "\"PING\"") != NULL;
+        is_release = strstr(((redisReply *)line)->str, release->sha1) != NULL;
+        freeReplyObject(line);
+    }
+    redisFree(monitor);
+    return was_ping;
+}
+
+static void take_one(struct hft_taker *taker, hf_client *client, int permits)
+{
+    const hf_lock_options *options = HF_LOCK(.linger_ms = 20000, .wait_ms = 20000);
+    if (permits > 0)
+        hft_take_permits(taker, client, "x", 1, permits, options);
+    else
+        hft_take(taker, client, "x", options);
+    assert_int_equal(hft_taken(taker), HF_OK);
+}
+
+/* It lingers, so it is given back because of the waiter. */
+static void who_waits_is_told_before_the_holder_is_answered(void **state)
+{
+    struct fixture *f = *state;
+    for (int permits = 0; permits < 2; permits++) {
+        struct hft_taker holder, waiter;
+        const struct hfi_script *release = permits > 0 ? &hfi_script_release_permits : &hfi_script_release;
+        redisContext *monitor = monitor_of(f);
+        take_one(&holder, f->a, permits);
+        assert_int_equal(hf_lease_release(holder.lease, NULL), HF_OK);
+        take_one(&waiter, f->b, permits);
+        assert_true(is_behind_a_ping(monitor, release));
+        monitor = monitor_of(f);
+        assert_int_equal(hf_lease_post_release(waiter.lease, NULL), HF_OK);
+        assert_int_equal(hf_client_close(f->b, NULL), HF_OK);
+        assert_false(is_behind_a_ping(monitor, release)); /* nobody waits: it would cost for nothing */
+        f->b = hft_client(f->server, NULL);
+    }
+}
+
 /* ---- a busy holder ---- */
 
 enum { THREADS = 6 };
@@ -270,6 +326,7 @@ int main(void)
         TEST(two_hundred_old_records_in_front_do_not_cost_the_order),
         TEST(nor_do_twenty_thousand),
         TEST(a_waiter_comes_to_the_end_of_them_without_a_pause),
+        TEST(who_waits_is_told_before_the_holder_is_answered),
         TEST(a_holder_without_messages_learns_of_a_waiter_by_its_renewals),
         TEST(a_new_subscription_makes_a_holder_assume_a_missed_revoke),
         TEST(a_renewal_passes_where_the_queue_may_not_be_looked_at),

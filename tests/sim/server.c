@@ -533,6 +533,8 @@ static void take(struct sim_wire *wire, const struct sim_words *words, const str
     if (wire->demoted && !is_for_replicas(words)) {
         sim_reply_error(reply, "READONLY You can't write against a read only replica.");
         wire->aborted = wire->aborted || wire->in_multi;
+    } else if (sim_is(words, "PING") && words->count == 1) {
+        sim_reply_line(reply, '+', "PONG");
     } else if (sim_is(words, "PING")) { /* with a word to know it by, which a real one tells by its order */
         show(words, words->text[0]);
         if (!hfi_buffer_print(reply, "PONG %s", words->text[1]))

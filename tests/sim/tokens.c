@@ -556,10 +556,11 @@ void sim_lane_lists(const struct hfi_command *command, bool counts)
     if (command->size >= sizeof bytes)
         return;
     memcpy(bytes, command->bytes, command->size);
-    size_t skipped = strncmp(bytes, multi, sizeof multi - 1) == 0 ? sizeof multi - 1 : 0;
+    bool native = strncmp(bytes, multi, sizeof multi - 1) == 0;
+    size_t skipped = native ? sizeof multi - 1 : (size_t)command->ahead;
     if (sim_words_parse(&words, bytes + skipped, command->size - skipped) == 0)
         abort();
-    if (skipped > 0 && strcmp(words.text[0], "SET") == 0)
+    if (native && strcmp(words.text[0], "SET") == 0)
         asks(words.text[1], false, counts);
     else if (command->script == &hfi_script_acquire || command->script == &hfi_script_acquire_shared)
         asks(words.text[3], wants_to_share(words.text[3 + atoi(words.text[2]) + 6]), counts);

@@ -138,6 +138,37 @@ static void an_inlined_command_takes_the_set_of_its_server_too(void **state)
     hfi_command_unref(other);
 }
 
+static void assert_behind_a_ping(const struct hfi_command *command, const struct hfi_command *plain)
+{
+    static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+    size_t size = sizeof ping - 1;
+    assert_int_equal(command->replies, 2);
+    assert_int_equal(command->size, size + plain->size);
+    assert_memory_equal(command->bytes, ping, size);
+    assert_memory_equal(command->bytes + size, plain->bytes, plain->size);
+}
+
+static void what_stands_behind_a_ping_is_mended_as_what_stands_alone(void **state)
+{
+    bool by_key = false;
+    (void)state;
+    struct hfi_command *command = command_of(&hfi_script_release), *plain = command_of(&hfi_script_release);
+    assert_true(hfi_command_ping_first(command));
+    assert_behind_a_ping(command, plain);
+    for (int i = 0; i < 2; i++) { /* by its digest, then with its source */
+        hfi_command_use_clock(command, true);
+        hfi_command_use_clock(plain, true);
+        assert_behind_a_ping(command, plain);
+        hfi_command_use_clock(command, false);
+        hfi_command_use_clock(plain, false);
+        assert_behind_a_ping(command, plain);
+        assert_int_equal(hfi_command_mend(command, "NOSCRIPT", &by_key), i == 0);
+        assert_int_equal(hfi_command_mend(plain, "NOSCRIPT", &by_key), i == 0);
+    }
+    hfi_command_unref(command);
+    hfi_command_unref(plain);
+}
+
 static void what_else_is_refused_is_refused_for_good(void **state)
 {
     const char *const words[] = {"PING"};
@@ -165,6 +196,7 @@ int main(void)
         cmocka_unit_test(where_the_time_is_refused_the_other_clock_is_asked),
         cmocka_unit_test(a_service_may_not_name_the_line),
         cmocka_unit_test(an_inlined_command_takes_the_set_of_its_server_too),
+        cmocka_unit_test(what_stands_behind_a_ping_is_mended_as_what_stands_alone),
         cmocka_unit_test(what_else_is_refused_is_refused_for_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
