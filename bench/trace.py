@@ -67,6 +67,7 @@ def times(events, first, steps):
 
 def parts(events, players, server):
     once, twice, trips, lost = [], [], [], 0
+    published = set()  # who has just sent a message: not a PING, and its next hand-off is another one
     slept = {}  # by player: its last event, if that was the end of a sleep
     for at, event in enumerate(events):
         if event.tid not in players:
@@ -84,8 +85,14 @@ def parts(events, players, server):
         rest = events[at:at + 200]
         if event.wakes(me, server):
             found = times(rest, began, to_server + back)
-            trips += [found] if found else []
+            if found and any(e.tid == server and e.name == "sched_waking" and e.us < found[-1] and not e.wakes(server, me) for e in rest):
+                published.add(me)
+            else:
+                trips += [found] if found else []
         elif event.name == "sys_enter_sendto" and event.number(r"len: (0x\w+)") in RELEASE:
+            if me in published:
+                published.remove(me)
+                continue
             found = times(rest, began, [lambda e: e is event] + to_server + on)
             is_twice = found and any(e.wakes_as_listener(other) and found[-3] < e.us < found[-1] for e in rest)
             (twice if is_twice else once).extend([found] if found else [])

@@ -3,6 +3,7 @@
  * length with printf and reuses no memory. */
 #include "pool/command.h"
 #include "pool/script.h"
+#include "base/check.h"
 #include "base/decimal.h"
 #include "base/rare.h"
 #include "base/thread.h"
@@ -179,6 +180,7 @@ bool hfi_command_append(struct hfi_command *command, int argc, const char *const
 HFI_RARE bool hfi_command_ping_first(struct hfi_command *command)
 {
     size_t size = sizeof ping - 1;
+    HFI_CHECK(command->replies == 1);
     if (!make_capacity(command, size))
         return false;
     memmove(command->bytes + size, command->bytes, command->size);

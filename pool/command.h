@@ -73,7 +73,7 @@ struct hfi_command {
     bool   inlined;                /* which it is by now */
     char  *bytes;
     size_t size, capacity;
-    int    ahead;                    /* bytes of the PING before the script */
+    int    ahead;                    /* bytes of the PING in front */
     int    replies;                  /* how many replies belong to it */
     int    replies_seen;
     bool   doubted;                  /* a confirmation behind it has failed: the next one decides */
@@ -102,8 +102,9 @@ bool hfi_command_word(struct hfi_command *command, const char *word, size_t size
  * reply is kept, or the error that led to it if it is EXECABORT. False: no memory, nothing changed. */
 bool hfi_command_append(struct hfi_command *command, int argc, const char *const *argv, const size_t *sizes);
 
-/* Puts a PING before the script. Redis and Valkey write first to the connection that got its first reply last. So what the script
- * publishes leaves before its answer; without the PING, behind it. False: no memory, nothing changed. */
+/* Puts a PING before a command that publishes. Of the connections that have unsent replies, Redis and Valkey write to the one first that
+ * has had some for the shortest time (not where I/O threads write). So the message leaves before the command's own reply; without
+ * the PING, behind it. False: no memory, nothing changed. */
 bool hfi_command_ping_first(struct hfi_command *command);
 
 /* The script becomes the one with this clock: by_key for a server that refuses TIME in scripts. */

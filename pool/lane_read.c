@@ -58,10 +58,10 @@ static bool keep_reply(struct hfi_command *command, struct redisReply *reply)
 }
 
 /* Can this be the command's next reply? In a pipeline MULTI gets OK, and the commands behind it get QUEUED; after an
- * error (no right to MULTI) any reply may come. */
+ * error (no right to MULTI) any reply may come, but not behind a PING. */
 static bool may_be_its(const struct hfi_command *command, const struct redisReply *reply)
 {
-    if (reply->type == REDIS_REPLY_ERROR || command->reply != NULL)
+    if (reply->type == REDIS_REPLY_ERROR || (command->reply != NULL && command->ahead == 0))
         return true;
     if (command->replies_seen + 1 < command->replies)
         return reply->type == REDIS_REPLY_STATUS;

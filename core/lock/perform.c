@@ -374,8 +374,11 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_r
             send_more(lock, action->kind == HFI_SEND_FLOOR, step->now);
             break;
         case HFI_GIVE_BACK:
+            hfi_retire_begin(lock, step->now, lock->entry.contended, releaser);
+            hfi_announce_end(lock, step->now);
+            break;
         case HFI_RETIRE_TOKEN:
-            hfi_retire_begin(lock, step->now, action->kind == HFI_GIVE_BACK ? releaser : NULL);
+            hfi_retire_begin(lock, step->now, false, NULL);
             hfi_announce_end(lock, step->now);
             break;
         case HFI_SHRINK:

@@ -60,7 +60,7 @@ void hfi_retire_note_break(struct hfi_lock *lock, const struct hfi_message *mess
         lock->revoked = revoked.random;
 }
 
-void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *releaser)
+void hfi_retire_begin(struct hfi_lock *lock, int64_t now, bool wanted, struct hfi_releaser *releaser)
 {
     struct hfi_token revoked = {lock->token.grant, lock->revoked};
     lock->revoked = 0;
@@ -75,6 +75,7 @@ void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *r
     if (retirement != NULL) {
         retirement->releaser = releaser;
         retirement->of = lock;
+        retirement->wanted = wanted;
         retirement->in_doubt.unanswered = lock->in_doubt;
         retirement->in_doubt.last_chance_us = lock->last_chance_us;
         retirement->in_doubt.last_chance_ns = lock->last_chance_ns;

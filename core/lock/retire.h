@@ -7,9 +7,9 @@
 #include "core/lock/lock.h"
 #include "core/protocol/message.h"
 
-/* Retires the lock's current token: lists its release; mutex held. `releaser` (or NULL) receives the answer under the
- * same mutex. */
-void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *releaser);
+/* Retires the lock's current token: lists its release; mutex held. wanted: it was held, and another process is known to wait.
+ * `releaser` (or NULL) receives the answer under the same mutex. */
+void hfi_retire_begin(struct hfi_lock *lock, int64_t now, bool wanted, struct hfi_releaser *releaser);
 /* Notes the token that, according to a message, a break has put in the place of the held one. Mutex held. */
 void hfi_retire_note_break(struct hfi_lock *lock, const struct hfi_message *message);
 /* A message named a token of this client that no entry waits with or holds. If the token is being retired, its release

@@ -201,8 +201,8 @@ void hfi_retirement_send(struct hfi_retirement *retirement, int64_t now)
         arm_locked(retirement, now + HFI_IN_DOUBT_RETRY_NS);
         return;
     }
-    if (retirement->of != NULL && retirement->of->entry.contended)
-        (void)hfi_command_ping_first(command); /* another process waits for what this says */
+    if (retirement->wanted)
+        (void)hfi_command_ping_first(command);
     retirement->asked = retirement->asking = true;
     retirement->references++;
     HFI_PERTURB("release-to-list");

@@ -19,6 +19,7 @@ struct hfi_retirement {
     int64_t left_ns;          /* until then the server may have a key or a place of the token; 0: it never had one */
     int64_t not_before_ns;    /* earliest time of the next release; a revoked holder has until then to stop */
     struct hfi_releaser *releaser;
+    bool    wanted;           /* another process is to be told first */
     bool    asked;            /* a release was sent at least once */
     bool    asking;
     bool    once_more;        /* an acquire of the token was executed, perhaps behind the release in flight */

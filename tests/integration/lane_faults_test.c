@@ -435,6 +435,37 @@ static void a_refused_greeting_is_why_the_lane_is_down(void **state)
     assert_answers(lane);
 }
 
+static bool nothing_fits(const struct hfi_command *command, const struct redisReply *reply)
+{
+    (void)command;
+    return reply->type == REDIS_REPLY_ERROR;
+}
+
+/* Behind a MULTI that is refused any reply may come. */
+static void what_comes_behind_a_refused_ping_has_to_fit_too(void **state)
+{
+    (void)state;
+    for (int may_ping = 0; may_ping < 2; may_ping++) {
+        struct hft_call call;
+        struct hfi_command *command = hft_command("ECHO word", hft_in_ms(20000));
+        ask_server(may_ping ? "ACL SETUSER default +ping" : "ACL SETUSER default -ping");
+        assert_true(hfi_command_ping_first(command));
+        hft_post(lane, &call, command);
+        hft_wait(lane, &call);
+        assert_int_equal(call.outcome, HFI_ANSWERED);
+        assert_string_equal(call.reply->str, "word");
+        hft_call_done(&call);
+        command = hft_command("ECHO word", hft_in_ms(20000));
+        command->validate = nothing_fits;
+        assert_true(hfi_command_ping_first(command));
+        hft_post(lane, &call, command);
+        hft_wait(lane, &call);
+        assert_int_equal(call.outcome, HFI_UNANSWERED);
+        hft_call_done(&call);
+        HFT_UNTIL(hfi_lane_is_up(lane));
+    }
+}
+
 static void a_close_gives_a_frozen_server_its_time_and_no_more(void **state)
 {
     struct hft_pool other;
@@ -473,6 +504,7 @@ int main(void)
         cmocka_unit_test(the_question_for_the_role_has_a_time_of_its_own),
         cmocka_unit_test(renewals_leave_a_silent_reserved_lane_for_one_that_answers),
         cmocka_unit_test(a_refused_greeting_is_why_the_lane_is_down),
+        cmocka_unit_test(what_comes_behind_a_refused_ping_has_to_fit_too),
         cmocka_unit_test(a_close_gives_a_frozen_server_its_time_and_no_more),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -151,6 +151,7 @@ static void a_waiter_comes_to_the_end_of_them_without_a_pause(void **state)
 static redisContext *monitor_of(struct fixture *f)
 {
     redisContext *monitor = redisConnectUnix(hft_server_socket(f->server));
+    assert_true(monitor != NULL && redisSetTimeout(monitor, (struct timeval){20, 0}) == REDIS_OK);
     freeReplyObject(redisCommand(monitor, "MONITOR"));
     return monitor;
 }
@@ -199,6 +200,18 @@ static void who_waits_is_told_before_the_holder_is_answered(void **state)
         assert_false(is_behind_a_ping(monitor, release)); /* nobody waits: it would cost for nothing */
         f->b = hft_client(f->server, NULL);
     }
+}
+
+static void who_leaves_the_queue_tells_nobody(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker waiter;
+    hf_lease *lease = must_take(f, f->a, "x", NULL);
+    redisContext *monitor = monitor_of(f);
+    hft_take(&waiter, f->b, "x", HF_LOCK(.wait_ms = 200));
+    assert_int_equal(hft_taken(&waiter), HF_TIMEOUT);
+    assert_false(is_behind_a_ping(monitor, &hfi_script_release));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }
 
 /* ---- a busy holder ---- */
@@ -327,6 +340,7 @@ int main(void)
         TEST(nor_do_twenty_thousand),
         TEST(a_waiter_comes_to_the_end_of_them_without_a_pause),
         TEST(who_waits_is_told_before_the_holder_is_answered),
+        TEST(who_leaves_the_queue_tells_nobody),
         TEST(a_holder_without_messages_learns_of_a_waiter_by_its_renewals),
         TEST(a_new_subscription_makes_a_holder_assume_a_missed_revoke),
         TEST(a_renewal_passes_where_the_queue_may_not_be_looked_at),
