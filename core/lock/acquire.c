@@ -26,7 +26,7 @@ static HFI_RARE void come_in_beside(struct hfi_lock *lock, struct hfi_acquirer *
     hfi_lock_perform(lock, &step, NULL);
 }
 
-hf_status hfi_acquire_without_event_fd(hf_lease *lease, hf_error *error)
+HFI_RARE hf_status hfi_acquire_without_event_fd(hf_lease *lease, hf_error *error)
 {
     int os_errno = errno;
     (void)hf_lease_post_release(lease, NULL);
@@ -54,7 +54,7 @@ struct search { /* of one hf_lock_acquire */
 };
 
 /* Of an acquire that took one in advance and got no lease. */
-static void give_handle_back(struct hfi_acquirer *acquirer)
+static HFI_RARE void give_handle_back(struct hfi_acquirer *acquirer)
 {
     if (acquirer->lease != NULL)
         hfi_handle_drop(acquirer->lease, 2);

@@ -94,7 +94,7 @@ void hfi_acquirer_arrive(struct hfi_acquirer *acquirer, int64_t now)
     hfi_lock_perform(lock, &step, NULL);
 }
 
-void hfi_acquirer_give_up(struct hfi_acquirer *acquirer, hf_status over, int64_t now)
+HFI_RARE void hfi_acquirer_give_up(struct hfi_acquirer *acquirer, hf_status over, int64_t now)
 {
     struct hfi_lock *lock = acquirer->lock;
     struct hfi_step step;
@@ -121,7 +121,7 @@ HFI_RARE hf_status hfi_acquirer_explain_itself(const struct hfi_acquirer *acquir
                     has_alone ? "has alone" : "shares", hfi_quote(name, sizeof name, hfi_keys_name(&lock->keys), lock->keys.name_size));
 }
 
-hf_status hfi_acquirer_explain(struct hfi_acquirer *acquirer, hf_error *error)
+HFI_RARE hf_status hfi_acquirer_explain(struct hfi_acquirer *acquirer, hf_error *error)
 {
     hf_error *ring = acquirer->ring;
     if (ring == NULL && acquirer->waiter.status == HF_DEADLOCK)
@@ -226,7 +226,7 @@ void hfi_acquirer_has_to_wait(const struct hfi_lock *lock, struct hfi_acquirer *
         acquirer->waiter.again = acquirer->waiter.beside_itself || is_owner(lock, acquirer->owner);
 }
 
-bool hfi_owner_waits_for_itself(const struct hfi_lock *lock, uint64_t owner, bool *beside_itself)
+HFI_RARE bool hfi_owner_waits_for_itself(const struct hfi_lock *lock, uint64_t owner, bool *beside_itself)
 {
     *beside_itself = false;
     if (lock->keys.use == HFI_DIALECT)

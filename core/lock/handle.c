@@ -2,6 +2,7 @@
 /* handle.c - see handle.h; also the functions of lease.h that need no server. */
 #include "core/lock/handle.h"
 #include "base/perturb.h"
+#include "base/rare.h"
 #include "core/context/cached.h"
 #include "core/lock/lock.h"
 
@@ -49,7 +50,7 @@ static void give_handle(hf_client *client, hf_lease *lease)
         free_handle(client, lease);
 }
 
-void hfi_handle_free_cached(hf_client *client)
+HFI_RARE void hfi_handle_free_cached(hf_client *client)
 {
     for (int i = 0; i < HFI_CACHED; i++) {
         hf_lease *lease = hfi_cached_take(&client->cached[i].handle);
@@ -199,14 +200,14 @@ int64_t hf_lease_fence(const hf_lease *lease)
     return lease != NULL ? lease->fence : 0;
 }
 
-hf_lease_condition hf_lease_state(const hf_lease *lease)
+HFI_RARE hf_lease_condition hf_lease_state(const hf_lease *lease)
 {
     if (!hf_lease_is_valid(lease))
         return HF_LEASE_LOST;
     return (hf_lease_condition)atomic_load(&lease->condition);
 }
 
-hf_reason hf_lease_reason(const hf_lease *lease)
+HFI_RARE hf_reason hf_lease_reason(const hf_lease *lease)
 {
     if (lease == NULL)
         return HF_REASON_NONE;
@@ -218,12 +219,12 @@ hf_reason hf_lease_reason(const hf_lease *lease)
     return (hf_reason)atomic_load(&lease->reason);
 }
 
-int hf_lease_permits(const hf_lease *lease)
+HFI_RARE int hf_lease_permits(const hf_lease *lease)
 {
     return lease != NULL ? lease->permits : 0;
 }
 
-const char *hf_lease_name(const hf_lease *lease)
+HFI_RARE const char *hf_lease_name(const hf_lease *lease)
 {
     return lease != NULL ? hfi_keys_name(&lease->lock->keys) : "";
 }

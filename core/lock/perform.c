@@ -314,7 +314,7 @@ static void wake_decided(struct hfi_lock *lock, struct hfi_step *step)
         take_back(lock, without_handle, step->now);
 }
 
-static void tell_holders(struct hfi_lock *lock, const struct hfi_action *action)
+static HFI_RARE void tell_holders(struct hfi_lock *lock, const struct hfi_action *action)
 {
     bool over = action->event == HF_EVENT_LOST;
     for (hf_lease *holder = lock->holder, *next; holder != NULL; holder = next) {

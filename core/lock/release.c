@@ -7,6 +7,7 @@
 #include "core/lock/perform.h"
 #include "core/lock/table.h"
 #include "base/perturb.h"
+#include "base/rare.h"
 
 #include <stdlib.h>
 
@@ -155,7 +156,7 @@ struct parting {
     bool was_valid;
 };
 
-static void begin_parting(struct hfi_part *at, bool wait, struct parting *parting)
+static HFI_RARE void begin_parting(struct hfi_part *at, bool wait, struct parting *parting)
 {
     hf_lease *part = at->lease;
     struct hfi_lock *lock = part->lock;
@@ -169,7 +170,7 @@ static void begin_parting(struct hfi_part *at, bool wait, struct parting *partin
     hfi_mutex_unlock(lock->mutex);
 }
 
-static hf_status end_parting(hf_lease *part, bool wait, struct parting *parting, hf_error *error)
+static HFI_RARE hf_status end_parting(hf_lease *part, bool wait, struct parting *parting, hf_error *error)
 {
     struct hfi_lock *lock = part->lock;
     if (!parting->was_valid)
@@ -199,7 +200,7 @@ static void drop(hf_lease *lease, int references)
 }
 
 /* LOST tells the caller to undo, so it comes first; of equals the first. */
-static bool is_worse(hf_status one, hf_status other)
+static HFI_RARE bool is_worse(hf_status one, hf_status other)
 {
     static const hf_status order[] = {HF_OK, HF_CLOSED, HF_UNKNOWN, HF_LOST};
     int grades[2] = {0, 0};
@@ -211,7 +212,7 @@ static bool is_worse(hf_status one, hf_status other)
 }
 
 /* As a lock's lease: once its release has begun, nothing is told any more. */
-static void fall_silent(struct hfi_parts *parts)
+static HFI_RARE void fall_silent(struct hfi_parts *parts)
 {
     hfi_mutex_lock(&parts->mutex);
     parts->over = true;
@@ -219,7 +220,7 @@ static void fall_silent(struct hfi_parts *parts)
 }
 
 /* Without memory each part is waited for before the next one goes. */
-static hf_status give_back_parts(hf_lease *whole, bool wait, hf_error *error)
+static HFI_RARE hf_status give_back_parts(hf_lease *whole, bool wait, hf_error *error)
 {
     struct hfi_parts *parts = whole->parts;
     struct parting *partings = wait ? calloc((size_t)parts->count, sizeof *partings) : NULL;
@@ -249,7 +250,7 @@ static hf_status give_back_parts(hf_lease *whole, bool wait, hf_error *error)
 }
 
 /* The parts live until no callback looks at the whole any more. */
-static void end_whole(hf_lease *whole)
+static HFI_RARE void end_whole(hf_lease *whole)
 {
     struct hfi_lock *lock = whole->lock;
     hfi_handle_stop_events(whole);

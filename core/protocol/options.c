@@ -86,7 +86,7 @@ static hf_status check_table(const struct hfi_option *option, int count, void *o
     return HF_OK;
 }
 
-static bool is_client_name(const char *name)
+static HFI_RARE bool is_client_name(const char *name)
 {
     const char *at = name;
     while (*at > ' ' && *at <= '~')
@@ -94,7 +94,7 @@ static bool is_client_name(const char *name)
     return *at == 0 && at > name && at - name <= 128;
 }
 
-static bool is_one_of(const char *text, const char *a, const char *b, const char *c)
+static HFI_RARE bool is_one_of(const char *text, const char *a, const char *b, const char *c)
 {
     return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
 }
@@ -167,7 +167,7 @@ HFI_RARE hf_status hfi_client_options_check(hf_client_options *o, hf_error *erro
     return HF_OK;
 }
 
-static hf_status check_signal(const hf_lock_options *options, hf_error *error)
+static HFI_RARE hf_status check_signal(const hf_lock_options *options, hf_error *error)
 {
     struct sigaction action;
     if (options->signal == 0)
