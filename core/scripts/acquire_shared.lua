@@ -4,6 +4,8 @@
 -- ARGV: 1 token, 2 ttl ms, 3 not after (server us), 4 try|wait, 5 echo, 6 ticket or 0, 7 claim ttl ms and ` s`, 8 patience us.
 -- include hand_off
 -- include wait
+-- include call_reader
+-- include read_first
 -- include readers
 local token, ticket = ARGV[1], ARGV[6]
 if now > tonumber(ARGV[3]) then

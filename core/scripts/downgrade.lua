@@ -3,6 +3,8 @@
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences. ARGV: 1 token, 2 ttl ms.
 -- include hand_off
 -- include left
+-- include call_reader
+-- include read_first
 -- include readers
 local held = typed('GET', KEYS[1])
 if held == nil then

@@ -1,6 +1,7 @@
 -- part of other scripts: passing a lease on. KEYS: 1 lock, 2 queue, 3 waiters, 4 fences.
 -- All clients of the server wait while a script runs. So it makes as few calls as it can, and passes strings where it
--- can: to print a number takes Redis half as long as a call.
+-- can: to print a number takes Redis half as long as a call. To make a function takes as long as that, too: what is called rarely
+-- is made where it is called.
 -- include begin
 -- include fences
 -- include say
@@ -24,35 +25,6 @@ local readers = readers_of(KEYS[2])
 
 local function is_reader(token)
     return tonumber(typed('ZSCORE', readers, token) or 0) >= now
-end
-
--- The first reader, where somebody had the lock alone, or nobody had it. The list begins anew: who read before that does not
--- read any more, whatever its end.
-local function read_first(token, ttl)
-    call('DEL', readers)
-    call('SET', KEYS[1], SHARED, 'PX', digits(ttl + 1))
-    call('ZADD', readers, digits(now + ttl * 1000), token)
-    call('PEXPIRE', readers, digits(ttl + 1))
-end
-
--- The waiter at that place of the queue, and whether it wants to share the lock: then it is told to ask, and comes in beside
--- the readers, together with those behind it. Those that want to share and are not heard are passed over, 64 of them; so is `me`,
--- which asks already: then the third value is true.
-local function call_reader(place, me)
-    local is_mine
-    for at = place, place + 63 do
-        local head = (typed('ZRANGE', KEYS[2], at, at) or {})[1]
-        local shares = head and string.find(typed('HGET', KEYS[3], head) or '', ' s$')
-        if not shares then
-            return head, nil, is_mine
-        elseif head == me then
-            is_mine = true
-        elseif is_heard(head) then
-            call('PUBLISH', channel(head), 'F ' .. head)
-            return head, shares, is_mine
-        end
-    end
-    return nil, nil, is_mine
 end
 
 -- Hand the lease to the first live waiter: its record is fresh and its channel has a subscriber. The first fresh waiter
@@ -106,6 +78,7 @@ local function hand_off(me, gone)
     end
     local ears = channel(to)
     if mode == 's' then
+        -- include read_first
         read_first(to, tonumber(claim))
     else
         hand(to, claim, gone)
@@ -113,6 +86,7 @@ local function hand_off(me, gone)
     call('PUBLISH', ears, 'G ' .. to .. ' ' .. echo .. ' ' .. digits(fence) .. ' ' .. KEYS[1])
     local beside
     if mode == 's' then
+        -- include call_reader
         another, beside = call_reader(place)
     end
     -- The waiter behind the new holder published R to the old one; the new one has not received it.

@@ -8,7 +8,6 @@ if held == ARGV[1] and redis.call('PTTL', KEYS[2]) == -2 then
     return 'FREE'
 end
 -- include hand_off
--- include left
 if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then
     return call('GET', KEYS[1]) -- what this user may not read may be ours
 end
@@ -22,12 +21,14 @@ if held == SHARED and is_reader(ARGV[1]) then
         return {'OTHERS', now}
     end
 elseif held ~= ARGV[1] then
+    -- include left
     local first = held == SHARED and (typed('ZRANGE', KEYS[2], '0', '0') or {})[1] == ARGV[1]
     local left = leave(ARGV[1]) == 1
     local there = type(held) == 'string' and left_of(ARGV[1], held, readers)
     if there then
         return {'REVOKED', now, there}
     elseif left and held == SHARED then -- it may have wanted the lock alone, and a reader stood behind it; or the other way round
+        -- include call_reader
         local head, shares = call_reader(0)
         if first and head and not shares then
             want(SHARED, KEYS[1], KEYS[2])
