@@ -25,7 +25,7 @@ function(strip source out)
     set(${out} "${source}" PARENT_SCOPE)
 endfunction()
 
-# Each piece stands in the library once, in one text, for all scripts that have it: a script is a list of such places.
+# What scripts have in common stands in the library once, in one text: a script is a list of places there, its pieces.
 set(text "")
 set(places "{0, 0}")
 function(place piece)
@@ -34,6 +34,9 @@ function(place piece)
         return()
     endif()
     string(FIND "${text}" "${piece}" from)
+    if(from EQUAL -1)
+        message(FATAL_ERROR "not in the text: ${piece}")
+    endif()
     string(APPEND source "${piece}")
     set(source "${source}" PARENT_SCOPE)
     list(FIND places "{${from}, ${size}}" number)
@@ -46,7 +49,7 @@ function(place piece)
     set(pieces "${pieces}${number}, " PARENT_SCOPE)
 endfunction()
 
-# part_1, part_2 ... are what a script is made of, in their order: functions, of which part_name_N is the name, and what stands between them.
+# part_1, part_2 ... are what a script is made of, in their order. A part is a function, named part_name_N, or what stands between two.
 function(add_part name part)
     strip("${part}" part)
     if(NOT part STREQUAL "")
@@ -57,8 +60,8 @@ function(add_part name part)
     endif()
 endfunction()
 
-macro(add_parts fragment)
-    set(left "${fragment}")
+# Of `left`: an argument of a macro would be evaluated, with its backslashes.
+macro(add_parts)
     strip("${left}" whole)
     string(FIND "${text}" "${whole}" at)
     if(at EQUAL -1)
@@ -78,7 +81,8 @@ macro(add_parts fragment)
     add_part("" "${left}")
 endmacro()
 
-# To make a function takes a server's Lua a microsecond, each time the script runs. So a script has only those that it calls.
+# To make a function takes a server's Lua a microsecond, each time the script runs. So one whose name stands nowhere else in a script is left
+# out; but not one that includes files, which is several parts.
 macro(drop_what_nobody_calls)
     set(dropped true)
     while(dropped)
@@ -113,7 +117,7 @@ macro(place_parts)
     place("${run}")
 endmacro()
 
-# The parts of a file in their order. What it includes, and it has not been included yet, goes before what follows.
+# The parts of a file in their order. What it includes goes before what follows, each time: a function made in a branch is unknown outside.
 # clock.lua is what `clock` says, key.lua what `key` says.
 macro(add_file file)
     file(READ ${file} rest_${depth})
@@ -129,12 +133,14 @@ macro(add_file file)
         string(SUBSTRING "${rest_${depth}}" 0 ${at} front)
         math(EXPR at "${at} + ${length}")
         string(SUBSTRING "${rest_${depth}}" ${at} -1 rest_${depth})
-        add_parts("${front}")
+        set(left "${front}")
+        add_parts()
         math(EXPR depth "${depth} + 1")
         add_file(${FOLDER}/${included}.lua)
         math(EXPR depth "${depth} - 1")
     endwhile()
-    add_parts("${rest_${depth}}")
+    set(left "${rest_${depth}}")
+    add_parts()
 endmacro()
 
 # Where a name stands among the names: they are few, and each is there once.
@@ -240,7 +246,7 @@ string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x
 file(WRITE ${OUT} "/* Made from core/scripts by the build. */\n#include \"core/protocol/scripts.h\"\n\n#include <stddef.h>\n\n"
     "_Static_assert(HFI_SCRIPT_PIECES >= ${most}, \"a script has more pieces\");\n\n"
     "_Static_assert(${number_of_places} <= 255, \"their numbers are bytes\");\n\n"
-    "static const char bytes[] = {\n${bytes}0};\n\nstatic const struct hfi_piece pieces[] = {${places}};\n\n"
+    "static const char bytes[] = {\n${bytes}0};\n\n_Static_assert(sizeof bytes <= 65536, \"places are 16 bits\");\n\nstatic const struct hfi_piece pieces[] = {${places}};\n\n"
     "static const struct hfi_script_text text = {bytes, pieces, \"${names}\"};\n\n${structs}\n"
     "static const struct hfi_script spoken_by_key[HFI_MARK_KINDS][HFI_DIALECT_SCRIPTS] = {\n${spoken_by_key}};\n\n"
     "const struct hfi_script hfi_dialect_scripts[HFI_MARK_KINDS][HFI_DIALECT_SCRIPTS] = {\n${spoken}};\n")

@@ -1,7 +1,7 @@
 -- part of other scripts: passing a lease on. KEYS: 1 lock, 2 queue, 3 waiters, 4 fences.
 -- All clients of the server wait while a script runs. So it makes as few calls as it can, and passes strings where it
--- can: to print a number takes Redis half as long as a call. To make a function takes as long as that, too: what is called rarely
--- is made where it is called.
+-- can: to print a number takes Redis half as long as a call. To make a function takes as long as to print a
+-- number: what is called rarely is made where it is called.
 -- include begin
 -- include fences
 -- include say
