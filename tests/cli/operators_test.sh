@@ -266,7 +266,7 @@ a_full_server_is_looked_at() {
 what_cannot_be_said_of_the_queue_leaves_the_holder_shown() {
     hold queued x
     cli set 'hf:queue:{queued}:hf:{queued}' x >/dev/null
-    contains "show" "fence" "$("$hf" show queued 2>&1)"
+    until_true labels 1 queued # a busy machine's holder may miss one question
     "$hf" show queued >/dev/null 2>&1
     same "code of show" 0 $?
     cli del 'hf:queue:{queued}:hf:{queued}' >/dev/null
