@@ -26,25 +26,28 @@ static bool follows(const struct redisReply *pairs)
            !is(pairs, "master-host", "?");
 }
 
-bool hfi_promotable_read(const struct redisReply *reply, const struct hfi_named_host *primary, struct hfi_said_replicas *said)
+bool hfi_promotable_read(const struct redisReply *reply, const struct hfi_named_host *named, bool is_former,
+                         struct hfi_said_replicas *said)
 {
     said->count = 0;
     if (reply->type != REDIS_REPLY_ARRAY)
         return false;
-    if (reply->elements > HFI_REPLICAS_MOST) {
+    if (reply->elements + is_former > HFI_REPLICAS_MOST) {
         said->count = -1;
         return true;
     }
     for (size_t i = 0; i < reply->elements; i++) {
         const struct redisReply *pairs = reply->element[i];
         struct hfi_said_replica *one = &said->list[said->count];
-        if (pairs->type != REDIS_REPLY_ARRAY || !hfi_sentinel_read_host(pairs, &one->at) || hfi_sentinel_is_same(&one->at, primary))
+        if (pairs->type != REDIS_REPLY_ARRAY || !hfi_sentinel_read_host(pairs, &one->at) || hfi_sentinel_is_same(&one->at, named))
             return false;
         one->is_out = has_flag(pairs, "s_down") || has_flag(pairs, "o_down") || has_flag(pairs, "disconnected") ||
                       is(pairs, "slave-priority", "0");
         one->follows = follows(pairs);
         said->count++;
     }
+    if (is_former)
+        said->list[said->count++] = (struct hfi_said_replica){.at = *named};
     return true;
 }
 

@@ -13,15 +13,17 @@ struct hfi_said_replica { /* by one sentinel */
 
 struct hfi_said_replicas {
     int64_t asked_ns; /* when the sentinel was asked; 0: it is silent, or named another primary */
-    int64_t named_former_ns; /* when it was asked, and still named the former primary, whose replicas these are then; 0: it did not */
+    int64_t named_former_ns; /* when it was asked, and still named the former primary, with whose replicas it is here; 0: it did not */
     int64_t listed_ns; /* when it was asked for this list, the last that it gave */
     int count;        /* -1: there are more than can be kept */
     struct hfi_said_replica list[HFI_REPLICAS_MOST];
 };
 
-/* Of SENTINEL REPLICAS, by one that has just named this primary. False: it makes no sense, or lists the primary itself, for it is
- * another one's by now. */
-bool hfi_promotable_read(const struct redisReply *reply, const struct hfi_named_host *primary, struct hfi_said_replicas *said);
+/* Of SENTINEL REPLICAS, by one that has just named this primary. False: it makes no sense, or lists the one named, for it is
+ * another one's by now. `is_former`: that one is the former primary, whom its own list lacks and who may follow by now: it is put
+ * in. */
+bool hfi_promotable_read(const struct redisReply *reply, const struct hfi_named_host *named, bool is_former,
+                         struct hfi_said_replicas *said);
 
 struct hfi_promotable { /* initially zeroed, but for needed.until_ns */
     struct hfi_named_host primary;

@@ -155,7 +155,7 @@ static void listed_replicas(struct hfi_command *command)
     bool names_former = all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED &&
                         hfi_sentinel_is_same(&says->primary, &all->promotable.former);
     if (command->outcome == HFI_ANSWERED && (is_of_it || names_former)) {
-        one->has_said = hfi_promotable_read(command->reply, &says->primary, one->said);
+        one->has_said = hfi_promotable_read(command->reply, &says->primary, names_former, one->said);
         one->said->listed_ns = command->stamp_ns;
     }
     if (command->outcome == HFI_ANSWERED && all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED &&

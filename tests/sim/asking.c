@@ -100,7 +100,7 @@ static void take_replicas(struct sim_topology *all, int which, const struct redi
     bool names_former = all->council.of[which].testimony == HFI_TESTIMONY_NAMED &&
                         hfi_sentinel_is_same(&all->council.of[which].says.primary, &all->promotable.former);
     if (reply != NULL && (is_of_it || names_former)) {
-        all->has_said[which] = hfi_promotable_read(reply, &all->council.of[which].says.primary, &all->said[which]);
+        all->has_said[which] = hfi_promotable_read(reply, &all->council.of[which].says.primary, names_former, &all->said[which]);
         all->said[which].listed_ns = all->asked_ns[which];
     }
     all->said[which].asked_ns = reply != NULL && is_of_it ? all->asked_ns[which] : 0;

@@ -28,7 +28,7 @@ static int array(char *out, size_t room, const char *words)
     return size;
 }
 
-static bool reads(const char *const *lines, int count, struct hfi_said_replicas *said)
+static bool reads_of(const char *const *lines, int count, bool is_former, struct hfi_said_replicas *said)
 {
     char bytes[4096];
     int size = snprintf(bytes, sizeof bytes, "*%d\r\n", count);
@@ -36,9 +36,14 @@ static bool reads(const char *const *lines, int count, struct hfi_said_replicas 
         size += array(bytes + size, sizeof bytes - (size_t)size, lines[i]);
     const struct hfi_named_host primary = {"10.0.0.9", 9};
     redisReply *reply = hft_reply(bytes);
-    bool good = hfi_promotable_read(reply, &primary, said);
+    bool good = hfi_promotable_read(reply, &primary, is_former, said);
     freeReplyObject(reply);
     return good;
+}
+
+static bool reads(const char *const *lines, int count, struct hfi_said_replicas *said)
+{
+    return reads_of(lines, count, false, said);
 }
 
 static void what_a_sentinel_says_of_replicas_is_read(void **state)
@@ -67,8 +72,31 @@ static void what_a_sentinel_says_of_replicas_is_read(void **state)
     assert_true(reads(of_another, 1, &said));
     assert_false(reads(of_another, 2, &said)); /* who was named a moment ago follows, and who is promoted is not listed */
     redisReply *refusal = hft_reply("-NOPERM no\r\n");
-    assert_false(hfi_promotable_read(refusal, &said.list[0].at, &said));
+    assert_false(hfi_promotable_read(refusal, &said.list[0].at, false, &said));
     freeReplyObject(refusal);
+}
+
+/* It stands in no other list, where the sentinels that are heard do not speak of it. */
+static void who_names_the_former_primary_knows_of_it(void **state)
+{
+    static const char *const lines[] = {"ip 10.0.0.1 port 1 flags slave role-reported slave master-host 10.0.0.9 slave-priority 100"};
+    const char *many[HFI_REPLICAS_MOST];
+    struct hfi_said_replicas said;
+    (void)state;
+    assert_true(reads_of(lines, 1, true, &said));
+    assert_int_equal(said.count, 2);
+    assert_string_equal(said.list[1].at.host, "10.0.0.9");
+    assert_int_equal(said.list[1].at.port, 9);
+    assert_false(said.list[1].is_out);
+    assert_false(said.list[1].follows);
+    for (int i = 0; i < HFI_REPLICAS_MOST; i++)
+        many[i] = lines[0];
+    assert_true(reads(many, HFI_REPLICAS_MOST, &said));
+    assert_int_equal(said.count, HFI_REPLICAS_MOST);
+    assert_true(reads_of(many, HFI_REPLICAS_MOST, true, &said));
+    assert_int_equal(said.count, -1);
+    assert_true(reads_of(many, HFI_REPLICAS_MOST - 1, true, &said));
+    assert_int_equal(said.count, HFI_REPLICAS_MOST);
 }
 
 struct council { /* three sentinels */
@@ -304,7 +332,6 @@ static void a_former_primary_is_left_out_only_while_most_sentinels_answer(void *
     assert_string_equal(needed(&council), "");
 }
 
-/* The others are not found, but the one that is heard says that there are three. */
 /* And if that lasted, it may have followed meanwhile, and be the primary again. */
 static void a_former_primary_that_may_have_followed_unseen_is_needed(void **state)
 {
@@ -327,6 +354,7 @@ static void a_former_primary_that_may_have_followed_unseen_is_needed(void **stat
     assert_string_equal(needed(&council), "a");
 }
 
+/* The others are not found, but the one that is heard says that there are three. */
 static void one_of_three_is_no_majority(void **state)
 {
     struct council council = council_at(NOW);
@@ -417,6 +445,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_sentinel_says_of_replicas_is_read),
+        cmocka_unit_test(who_names_the_former_primary_knows_of_it),
         cmocka_unit_test(whom_any_sentinel_lists_is_needed_unless_most_leave_him_out),
         cmocka_unit_test(who_is_left_out_is_so_for_half_a_second),
         cmocka_unit_test(a_list_counts_for_three_seconds),
