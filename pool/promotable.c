@@ -13,26 +13,20 @@ static bool has_flag(const struct redisReply *pairs, const char *flag)
     return flags != NULL && strstr(flags, flag) != NULL;
 }
 
-static bool is(const struct redisReply *pairs, const char *name, const char *value)
-{
-    const char *is = hfi_sentinel_field(pairs, name);
-    return is != NULL && strcmp(is, value) == 0;
-}
-
 /* A sentinel calls a server that it has not asked yet a replica, of the host "?". */
 static bool follows(const struct redisReply *pairs)
 {
-    return is(pairs, "role-reported", "slave") && hfi_sentinel_field(pairs, "master-host") != NULL &&
-           !is(pairs, "master-host", "?");
+    return hfi_sentinel_is(pairs, "role-reported", "slave") && hfi_sentinel_field(pairs, "master-host") != NULL &&
+           !hfi_sentinel_is(pairs, "master-host", "?");
 }
 
-bool hfi_promotable_read(const struct redisReply *reply, const struct hfi_named_host *named, bool is_former,
-                         struct hfi_said_replicas *said)
+/* False: it makes no sense, or lists the one that was named, for it is another one's by now. */
+static bool read_list(const struct redisReply *reply, const struct hfi_named_host *named, struct hfi_said_replicas *said)
 {
     said->count = 0;
     if (reply->type != REDIS_REPLY_ARRAY)
         return false;
-    if (reply->elements + is_former > HFI_REPLICAS_MOST) {
+    if (reply->elements > HFI_REPLICAS_MOST) {
         said->count = -1;
         return true;
     }
@@ -42,13 +36,26 @@ bool hfi_promotable_read(const struct redisReply *reply, const struct hfi_named_
         if (pairs->type != REDIS_REPLY_ARRAY || !hfi_sentinel_read_host(pairs, &one->at) || hfi_sentinel_is_same(&one->at, named))
             return false;
         one->is_out = has_flag(pairs, "s_down") || has_flag(pairs, "o_down") || has_flag(pairs, "disconnected") ||
-                      is(pairs, "slave-priority", "0");
+                      hfi_sentinel_is(pairs, "slave-priority", "0");
         one->follows = follows(pairs);
         said->count++;
     }
-    if (is_former)
-        said->list[said->count++] = (struct hfi_said_replica){.at = *named};
     return true;
+}
+
+void hfi_promotable_heard(const struct hfi_promotable *promotable, const struct hfi_sentinel_says *says,
+                          const struct redisReply *reply, int64_t asked_ns, struct hfi_said_replicas *said)
+{
+    bool has_list = says != NULL && reply != NULL, is_of_it = has_list && hfi_sentinel_is_same(&says->primary, &promotable->primary);
+    bool is_former = has_list && !is_of_it && hfi_sentinel_is_same(&says->primary, &promotable->former);
+    said->asked_ns = is_of_it ? asked_ns : 0;
+    said->named_former_ns = is_former ? asked_ns : 0;
+    if (!is_of_it && !is_former)
+        return;
+    said->is_given = read_list(reply, &says->primary, said);
+    said->listed_ns = asked_ns;
+    if (is_former && said->count >= 0) /* it may follow by now, and may be in no other list */
+        said->list[said->count++] = (struct hfi_said_replica){.at = says->primary, .follows = says->follows};
 }
 
 void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former, const struct hfi_named_host *primary,

@@ -11,19 +11,14 @@ struct hfi_said_replica { /* by one sentinel */
     bool follows; /* it says so itself; a sentinel lists a former primary as a replica before that */
 };
 
-struct hfi_said_replicas {
-    int64_t asked_ns; /* when the sentinel was asked; 0: it is silent, or named another primary */
-    int64_t named_former_ns; /* when it was asked, and still named the former primary, with whose replicas it is here; 0: it did not */
-    int64_t listed_ns; /* when it was asked for this list, the last that it gave */
-    int count;        /* -1: there are more than can be kept */
-    struct hfi_said_replica list[HFI_REPLICAS_MOST];
+struct hfi_said_replicas { /* initially zeroed */
+    bool is_given;           /* there is a list, and it is the present primary's or the former one's */
+    int64_t asked_ns;        /* when the sentinel was asked; 0: it is silent, or named another primary */
+    int64_t named_former_ns; /* when it was asked, and still named the former primary: its list has that one too; 0: it did not */
+    int64_t listed_ns;       /* when it was asked for this list, the last that it gave */
+    int count;               /* -1: there are more than can be kept */
+    struct hfi_said_replica list[HFI_REPLICAS_MOST + 1];
 };
-
-/* Of SENTINEL REPLICAS, by one that has just named this primary. False: it makes no sense, or lists the one named, for it is
- * another one's by now. `is_former`: that one is the former primary, whom its own list lacks and who may follow by now: it is put
- * in. */
-bool hfi_promotable_read(const struct redisReply *reply, const struct hfi_named_host *named, bool is_former,
-                         struct hfi_said_replicas *said);
 
 struct hfi_promotable { /* initially zeroed, but for needed.until_ns */
     struct hfi_named_host primary;
@@ -33,6 +28,10 @@ struct hfi_promotable { /* initially zeroed, but for needed.until_ns */
     bool leaves_out; /* somebody who is listed need not confirm, for as long as they say so */
 };
 
+/* Of one sentinel. `says`: what it has just named, NULL: no primary; `reply`: of SENTINEL REPLICAS behind it, NULL: none. Silence,
+ * and a third primary's name, leave the list that there was. */
+void hfi_promotable_heard(const struct hfi_promotable *promotable, const struct hfi_sentinel_says *says,
+                          const struct redisReply *reply, int64_t asked_ns, struct hfi_said_replicas *said);
 /* `said`: until now, of the former primary's. Who has not heard of that one from more than half of all a moment ago may have missed
  * that it has followed meanwhile, and is the primary again: then it is one like the others. */
 void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former, const struct hfi_named_host *primary,

@@ -40,6 +40,12 @@ static bool is_plain(const char *host)
     return *at == 0 && at > host;
 }
 
+bool hfi_sentinel_is(const struct redisReply *pairs, const char *name, const char *value)
+{
+    const char *is = hfi_sentinel_field(pairs, name);
+    return is != NULL && strcmp(is, value) == 0;
+}
+
 bool hfi_sentinel_read_host(const struct redisReply *pairs, struct hfi_named_host *at)
 {
     const char *host = hfi_sentinel_field(pairs, "ip");
@@ -65,6 +71,7 @@ enum hfi_sentinel_answer hfi_sentinel_read_master(const struct redisReply *reply
     const char *flags = hfi_sentinel_field(reply, "flags");
     if (says->epoch > 0 && flags != NULL && strstr(flags, "failover_in_progress") != NULL)
         says->epoch--;
+    says->follows = hfi_sentinel_is(reply, "role-reported", "slave");
     bool is_told = read_number(hfi_sentinel_field(reply, "down-after-milliseconds"), INT32_MAX, &down_after_ms);
     says->down_after_ms = is_told ? (int64_t)down_after_ms : 0;
     uint64_t others;

@@ -20,6 +20,7 @@ struct hfi_sentinel_says { /* of the service */
     uint64_t epoch; /* of the primary's configuration: the greater one is the newer one */
     int64_t down_after_ms;
     int sentinels; /* how many there are, with the one that says it */
+    bool follows; /* the one it names says itself that it is a replica by now */
 };
 
 struct hfi_other_sentinel {
@@ -31,6 +32,7 @@ enum hfi_sentinel_answer { HFI_SENTINEL_SAYS, HFI_SENTINEL_KNOWS_IT_NOT, HFI_SEN
 
 /* The value behind `name` in a list of names and values; NULL: it is not there. */
 const char *hfi_sentinel_field(const struct redisReply *pairs, const char *name);
+bool hfi_sentinel_is(const struct redisReply *pairs, const char *name, const char *value);
 bool hfi_sentinel_read_host(const struct redisReply *pairs, struct hfi_named_host *at); /* "ip" and "port"; false: not there */
 bool hfi_sentinel_is_same(const struct hfi_named_host *a, const struct hfi_named_host *b);
 /* Of SENTINEL MASTER. */

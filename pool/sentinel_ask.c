@@ -107,7 +107,7 @@ static int what_they_say(const struct by_sentinels *all, const struct hfi_said_r
     int count = 0;
     for (int i = 0; i < all->count; i++) {
         bool may_vote = !council->of[i].is_found || council->of[i].id[0] != 0;
-        if (may_vote && all->list[i].has_said && hfi_council_counts(council, i))
+        if (may_vote && all->list[i].said->is_given && hfi_council_counts(council, i))
             said[count++] = all->list[i].said;
     }
     return count;
@@ -121,7 +121,7 @@ static void forget_replicas(struct by_sentinels *all, const struct hfi_named_hos
     all->moved_ns = now_ns;
     hfi_promotable_moved(&all->promotable, former, &all->council.decided.primary, said, count, known, now_ns);
     for (int i = 0; i < all->count; i++)
-        all->list[i].has_said = false;
+        all->list[i].said->is_given = false;
     tell_needed(all);
 }
 
@@ -149,20 +149,11 @@ static void listed_replicas(struct hfi_command *command)
 {
     struct sentinel *one = command->self;
     struct by_sentinels *all = one->all;
-    const struct hfi_sentinel_says *says = &all->council.of[one->index].says, *decided = &all->council.decided;
-    bool is_of_it = all->council.has_decided && all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED &&
-                    hfi_sentinel_is_same(&says->primary, &decided->primary);
-    bool names_former = all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED &&
-                        hfi_sentinel_is_same(&says->primary, &all->promotable.former);
-    if (command->outcome == HFI_ANSWERED && (is_of_it || names_former)) {
-        one->has_said = hfi_promotable_read(command->reply, &says->primary, names_former, one->said);
-        one->said->listed_ns = command->stamp_ns;
-    }
-    if (command->outcome == HFI_ANSWERED && all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED &&
-        hfi_by_sentinels_all_confirm(all))
+    bool has_answered = command->outcome == HFI_ANSWERED, has_named = all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED;
+    if (has_answered && has_named && hfi_by_sentinels_all_confirm(all))
         warn_of_refusal(one, command);
-    one->said->asked_ns = command->outcome == HFI_ANSWERED && is_of_it ? command->stamp_ns : 0;
-    one->said->named_former_ns = command->outcome == HFI_ANSWERED && names_former ? command->stamp_ns : 0;
+    hfi_promotable_heard(&all->promotable, has_named ? &all->council.of[one->index].says : NULL, has_answered ? command->reply : NULL,
+                         command->stamp_ns, one->said);
     judge_replicas(all, hfi_now(all->deployment.clock));
     hfi_by_sentinels_report(all);
 }

@@ -203,7 +203,7 @@ static bool give(struct sentinel *one, const char *host, int port)
     hfi_peer_replace(&one->peer, topology);
     hfi_topology_free(before);
     hfi_council_give(&all->council, one->index);
-    one->has_told = one->has_said = one->is_refused = false;
+    one->has_told = one->said->is_given = one->is_refused = false;
     one->listed_ns = one->asked_ns = 0;
     return true;
 }

@@ -25,7 +25,6 @@ struct sentinel {
     bool is_asked;    /* an answer is owed */
     int64_t asked_ns; /* when it was asked last; 0: never, or it is to be asked now */
     struct hfi_said_replicas *said;
-    bool has_said;
     bool is_refused; /* SENTINEL REPLICAS, when it was asked last */
 };
 

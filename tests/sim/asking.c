@@ -19,7 +19,7 @@ struct sim_topology {
     struct hfi_council council;
     struct hfi_promotable promotable;
     struct hfi_said_replicas said[SIM_SENTINELS_COUNT];
-    bool has_said[SIM_SENTINELS_COUNT], is_asked[SIM_SENTINELS_COUNT];
+    bool is_asked[SIM_SENTINELS_COUNT];
     int64_t asked_ns[SIM_SENTINELS_COUNT];
     int64_t question[SIM_SENTINELS_COUNT]; /* the number of the one that counts */
     int64_t cut_until[SIM_SENTINELS_COUNT]; /* true time: the process does not reach that sentinel */
@@ -67,18 +67,23 @@ static void tell_needed(struct sim_topology *all)
 static void what_they_say(const struct sim_topology *all, const struct hfi_said_replicas **said)
 {
     for (int i = 0; i < SIM_SENTINELS_COUNT; i++)
-        said[i] = all->has_said[i] ? &all->said[i] : NULL;
+        said[i] = all->said[i].is_given ? &all->said[i] : NULL;
+}
+
+static int known_to(const struct sim_topology *all)
+{
+    int known = SIM_SENTINELS_COUNT;
+    for (int i = 0; i < SIM_SENTINELS_COUNT; i++)
+        if (all->council.of[i].testimony == HFI_TESTIMONY_NAMED && all->council.of[i].says.sentinels > known)
+            known = all->council.of[i].says.sentinels;
+    return known;
 }
 
 static void judge_replicas(struct sim_topology *all)
 {
     const struct hfi_said_replicas *said[SIM_SENTINELS_COUNT];
-    int known = SIM_SENTINELS_COUNT;
     what_they_say(all, said);
-    for (int i = 0; i < SIM_SENTINELS_COUNT; i++)
-        if (all->council.of[i].testimony == HFI_TESTIMONY_NAMED && all->council.of[i].says.sentinels > known)
-            known = all->council.of[i].says.sentinels;
-    if (hfi_promotable_judge(&all->promotable, said, SIM_SENTINELS_COUNT, known, now_here()))
+    if (hfi_promotable_judge(&all->promotable, said, SIM_SENTINELS_COUNT, known_to(all), now_here()))
         tell_needed(all);
 }
 
@@ -87,24 +92,18 @@ static void forget_replicas(struct sim_topology *all, const struct hfi_named_hos
     const struct hfi_said_replicas *said[SIM_SENTINELS_COUNT];
     what_they_say(all, said);
     all->moved_ns = now_here();
-    hfi_promotable_moved(&all->promotable, former, &all->council.decided.primary, said, SIM_SENTINELS_COUNT, SIM_SENTINELS_COUNT,
+    hfi_promotable_moved(&all->promotable, former, &all->council.decided.primary, said, SIM_SENTINELS_COUNT, known_to(all),
                          all->moved_ns);
-    memset(all->has_said, 0, sizeof all->has_said);
+    for (int i = 0; i < SIM_SENTINELS_COUNT; i++)
+        all->said[i].is_given = false;
     tell_needed(all);
 }
 
-static void take_replicas(struct sim_topology *all, int which, const struct redisReply *reply)
+static void take_replicas(struct sim_topology *all, int which, const struct redisReply *reply, int64_t asked_ns)
 {
-    bool is_of_it = all->council.has_decided && all->council.of[which].testimony == HFI_TESTIMONY_NAMED &&
-                    hfi_sentinel_is_same(&all->council.of[which].says.primary, &all->council.decided.primary);
-    bool names_former = all->council.of[which].testimony == HFI_TESTIMONY_NAMED &&
-                        hfi_sentinel_is_same(&all->council.of[which].says.primary, &all->promotable.former);
-    if (reply != NULL && (is_of_it || names_former)) {
-        all->has_said[which] = hfi_promotable_read(reply, &all->council.of[which].says.primary, names_former, &all->said[which]);
-        all->said[which].listed_ns = all->asked_ns[which];
-    }
-    all->said[which].asked_ns = reply != NULL && is_of_it ? all->asked_ns[which] : 0;
-    all->said[which].named_former_ns = reply != NULL && names_former ? all->asked_ns[which] : 0;
+    bool has_named = all->council.of[which].testimony == HFI_TESTIMONY_NAMED;
+    hfi_promotable_heard(&all->promotable, has_named ? &all->council.of[which].says : NULL, reply, asked_ns,
+                         &all->said[which]);
     judge_replicas(all);
 }
 
@@ -152,7 +151,7 @@ enum hfi_where sim_topology_primary(const struct sim_topology *all, struct sim_s
 struct question {
     struct sim_topology *all;
     int which;
-    int64_t number;
+    int64_t number, asked_ns;
     struct redisReply *primary, *replicas; /* NULL: no answer yet */
     const struct sim_host *named; /* by the sentinel, in truth */
     uint64_t epoch;
@@ -182,7 +181,7 @@ static void answered(void *what, int64_t number)
     if (question->named != NULL)
         look_whom_it_relies_on(all, question->named->number, question->epoch);
     if (all_confirm(all))
-        take_replicas(all, question->which, question->replicas);
+        take_replicas(all, question->which, question->replicas, question->asked_ns);
     all->is_busy = false;
     look_soon(all);
 }
@@ -224,7 +223,7 @@ static void ask(struct sim_topology *all, int which)
         abort();
     all->is_asked[which] = true;
     all->asked_ns[which] = now_here();
-    *question = (struct question){.all = all, .which = which, .number = ++all->question[which]};
+    *question = (struct question){.all = all, .which = which, .number = ++all->question[which], .asked_ns = all->asked_ns[which]};
     sim_at(sim.now + sim_delay(), NULL, arrived, question, 0);
     struct question *end = calloc(1, sizeof *end);
     if (end == NULL)

@@ -55,15 +55,17 @@ static void pair(struct hfi_buffer *reply, const char *name, const char *value)
 
 static void say_master(const struct sim_sentinel *sentinel, struct hfi_buffer *reply)
 {
+    const struct sim_view *view = &sentinel->views[sentinel->primary->number - 1];
     char epoch[24], down[24];
     const char *flags = sentinel->leads ? "master,s_down,o_down,failover_in_progress"
                         : sim_sentinel_calls_down(sentinel, sentinel->primary) ? "master,s_down"
                                                                                : "master";
     (void)snprintf(epoch, sizeof epoch, "%" PRIu64, sentinel->epoch + sentinel->leads);
     (void)snprintf(down, sizeof down, "%" PRId64, down_after / HFI_MS);
-    sim_reply_number(reply, '*', 12);
+    sim_reply_number(reply, '*', 14);
     pair(reply, "ip", sentinel->primary->address);
     pair(reply, "port", "6379");
+    pair(reply, "role-reported", view->is_known && view->follows ? "slave" : "master");
     pair(reply, "flags", flags);
     pair(reply, "config-epoch", epoch);
     pair(reply, "num-other-sentinels", "2");
@@ -140,6 +142,8 @@ void sim_sentinel_switches(struct sim_sentinel *sentinel, struct sim_host *prima
     sim_say("sentinel %d says +switch-master to server %d, epoch %" PRIu64, (int)(sentinel - sim_sentinels) + 1, primary->number, epoch);
     former->is_known = former->follows = former->says_master = false;
     former->asked = sim.now + sim_between(0, 400) * HFI_MS;
+    sentinel->views[primary->number - 1].says_master = true;
+    sentinel->views[primary->number - 1].follows = false;
     sentinel->primary = primary;
     sentinel->epoch = epoch;
     sim_topologies_hear((int)(sentinel - sim_sentinels));

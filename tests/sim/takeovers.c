@@ -271,7 +271,7 @@ static void stop_replica(void)
 void sim_takeovers_hurt(void)
 {
     int die = (int)sim_between(0, 99);
-    if (die < 45 && !takeover.goes_on && sim_host_runs(takeover.primary) && all_know() && is_there_a_choice())
+    if (die < 45 && !takeover.goes_on && sim_host_runs(takeover.primary) && is_there_a_choice())
         lose_primary();
     else if (die < 65)
         sim_topologies_cut();

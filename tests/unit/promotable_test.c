@@ -28,22 +28,25 @@ static int array(char *out, size_t room, const char *words)
     return size;
 }
 
-static bool reads_of(const char *const *lines, int count, bool is_former, struct hfi_said_replicas *said)
+/* By one that names 10.0.0.9. */
+static void hear(struct hfi_said_replicas *said, const struct hfi_promotable *promotable, const char *const *lines, int count, bool follows)
 {
+    const struct hfi_sentinel_says says = {.primary = {"10.0.0.9", 9}, .follows = follows};
     char bytes[4096];
     int size = snprintf(bytes, sizeof bytes, "*%d\r\n", count);
     for (int i = 0; i < count; i++)
         size += array(bytes + size, sizeof bytes - (size_t)size, lines[i]);
-    const struct hfi_named_host primary = {"10.0.0.9", 9};
     redisReply *reply = hft_reply(bytes);
-    bool good = hfi_promotable_read(reply, &primary, is_former, said);
+    hfi_promotable_heard(promotable, &says, reply, NOW, said);
     freeReplyObject(reply);
-    return good;
 }
+
+static const struct hfi_promotable of_it = {.primary = {"10.0.0.9", 9}, .former = {"10.0.0.8", 8}};
 
 static bool reads(const char *const *lines, int count, struct hfi_said_replicas *said)
 {
-    return reads_of(lines, count, false, said);
+    hear(said, &of_it, lines, count, false);
+    return said->is_given;
 }
 
 static void what_a_sentinel_says_of_replicas_is_read(void **state)
@@ -55,7 +58,7 @@ static void what_a_sentinel_says_of_replicas_is_read(void **state)
         "ip 10.0.0.4 port 4 flags slave role-reported master master-host ? slave-priority 0",
     };
     static const bool out[] = {false, true, true, true}, follows[] = {true, true, false, false};
-    struct hfi_said_replicas said;
+    struct hfi_said_replicas said = {.is_given = false};
     (void)state;
     assert_true(reads(lines, 4, &said));
     assert_int_equal(said.count, 4);
@@ -71,31 +74,74 @@ static void what_a_sentinel_says_of_replicas_is_read(void **state)
     static const char *const of_another[] = {"ip 10.0.0.1 port 1 flags slave", "ip 10.0.0.9 port 9 flags slave"};
     assert_true(reads(of_another, 1, &said));
     assert_false(reads(of_another, 2, &said)); /* who was named a moment ago follows, and who is promoted is not listed */
+    assert_true(reads(of_another, 1, &said));
+    const struct hfi_sentinel_says says = {.primary = of_it.primary};
     redisReply *refusal = hft_reply("-NOPERM no\r\n");
-    assert_false(hfi_promotable_read(refusal, &said.list[0].at, false, &said));
+    hfi_promotable_heard(&of_it, &says, refusal, NOW, &said);
+    assert_false(said.is_given);
     freeReplyObject(refusal);
+}
+
+static const char *const one_replica[] = {"ip 10.0.0.1 port 1 flags slave role-reported slave master-host 10.0.0.9 slave-priority 100"};
+
+static void a_list_is_of_the_primary_that_was_named(void **state)
+{
+    const struct hfi_promotable of_former = {.primary = {"10.0.0.1", 1}, .former = {"10.0.0.9", 9}},
+                                of_others = {.primary = {"10.0.0.1", 1}, .former = {"10.0.0.2", 2}};
+    const struct hfi_sentinel_says says = {.primary = of_it.primary};
+    struct hfi_said_replicas said = {.is_given = false};
+    (void)state;
+    assert_true(reads(one_replica, 1, &said));
+    assert_int_equal(said.asked_ns, NOW);
+    assert_int_equal(said.named_former_ns, 0);
+    hfi_promotable_heard(&of_it, &says, NULL, NOW + 1, &said); /* silence: what was said stands, and nobody has said it now */
+    assert_true(said.is_given);
+    assert_int_equal(said.count, 1);
+    assert_int_equal(said.listed_ns, NOW);
+    assert_int_equal(said.asked_ns, 0);
+    said.listed_ns = 0;
+    hear(&said, &of_former, one_replica, 1, false);
+    assert_true(said.is_given);
+    assert_int_equal(said.asked_ns, 0);
+    assert_int_equal(said.named_former_ns, NOW);
+    assert_int_equal(said.listed_ns, NOW);
+    hear(&said, &of_others, one_replica, 0, false);
+    assert_int_equal(said.named_former_ns, 0);
+    assert_int_equal(said.count, 2); /* as before */
+    said.asked_ns = said.named_former_ns = NOW;
+    hfi_promotable_heard(&of_it, NULL, NULL, NOW, &said);
+    assert_int_equal(said.asked_ns + said.named_former_ns, 0);
+    const struct hfi_promotable back_again = {.primary = of_it.primary, .former = of_it.primary};
+    hear(&said, &back_again, one_replica, 1, false);
+    assert_int_equal(said.asked_ns, NOW);
+    assert_int_equal(said.count, 1);
+    static const char *const odd[] = {"ip 10.0.0.1 flags slave"};
+    hear(&said, &of_former, odd, 1, false);
+    assert_false(said.is_given);
 }
 
 /* It stands in no other list, where the sentinels that are heard do not speak of it. */
 static void who_names_the_former_primary_knows_of_it(void **state)
 {
-    static const char *const lines[] = {"ip 10.0.0.1 port 1 flags slave role-reported slave master-host 10.0.0.9 slave-priority 100"};
-    const char *many[HFI_REPLICAS_MOST];
-    struct hfi_said_replicas said;
+    const struct hfi_promotable of_former = {.primary = {"10.0.0.1", 1}, .former = {"10.0.0.9", 9}};
+    const char *many[HFI_REPLICAS_MOST + 1];
+    struct hfi_said_replicas said = {.is_given = false};
     (void)state;
-    assert_true(reads_of(lines, 1, true, &said));
-    assert_int_equal(said.count, 2);
-    assert_string_equal(said.list[1].at.host, "10.0.0.9");
-    assert_int_equal(said.list[1].at.port, 9);
-    assert_false(said.list[1].is_out);
-    assert_false(said.list[1].follows);
-    for (int i = 0; i < HFI_REPLICAS_MOST; i++)
-        many[i] = lines[0];
-    assert_true(reads(many, HFI_REPLICAS_MOST, &said));
-    assert_int_equal(said.count, HFI_REPLICAS_MOST);
-    assert_true(reads_of(many, HFI_REPLICAS_MOST, true, &said));
+    for (int i = 0; i < 2; i++) {
+        hear(&said, &of_former, one_replica, 1, i == 1);
+        assert_int_equal(said.count, 2);
+        assert_string_equal(said.list[1].at.host, "10.0.0.9");
+        assert_int_equal(said.list[1].at.port, 9);
+        assert_false(said.list[1].is_out);
+        assert_int_equal(said.list[1].follows, i == 1);
+    }
+    for (int i = 0; i <= HFI_REPLICAS_MOST; i++)
+        many[i] = one_replica[0];
+    hear(&said, &of_former, many, HFI_REPLICAS_MOST, false);
+    assert_int_equal(said.count, HFI_REPLICAS_MOST + 1); /* the present primary is one of them, and not needed */
+    hear(&said, &of_former, many, HFI_REPLICAS_MOST + 1, false);
     assert_int_equal(said.count, -1);
-    assert_true(reads_of(many, HFI_REPLICAS_MOST - 1, true, &said));
+    assert_true(reads(many, HFI_REPLICAS_MOST, &said));
     assert_int_equal(said.count, HFI_REPLICAS_MOST);
 }
 
@@ -304,6 +350,25 @@ static void sentinels_that_are_late_say_who_else_there_is(void **state)
     assert_string_equal(needed(&council), "bc");
 }
 
+/* Nobody else that is heard lists it, or has asked it yet. */
+static void one_that_names_the_former_primary_shows_that_it_follows(void **state)
+{
+    struct council council = council_at(NOW);
+    (void)state;
+    move(&council, "a");
+    list(&council, 0, "b", false, true);
+    council.silent[2] = true;
+    council.said[1].asked_ns = 0;
+    council.said[1].named_former_ns = NOW;
+    list(&council, 1, "p", false, true);
+    list(&council, 1, "a", false, false);
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "b");
+    council.said[1].list[1].follows = true;
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "ba");
+}
+
 /* Who reaches no sentinel, or too few, does not learn that it follows by now, and may be promoted again. */
 static void a_former_primary_is_left_out_only_while_most_sentinels_answer(void **state)
 {
@@ -445,6 +510,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_sentinel_says_of_replicas_is_read),
+        cmocka_unit_test(a_list_is_of_the_primary_that_was_named),
         cmocka_unit_test(who_names_the_former_primary_knows_of_it),
         cmocka_unit_test(whom_any_sentinel_lists_is_needed_unless_most_leave_him_out),
         cmocka_unit_test(who_is_left_out_is_so_for_half_a_second),
@@ -452,6 +518,7 @@ int main(void)
         cmocka_unit_test(a_former_primary_is_needed_when_it_follows),
         cmocka_unit_test(a_former_primary_that_was_not_heard_of_lately_is_needed),
         cmocka_unit_test(sentinels_that_are_late_say_who_else_there_is),
+        cmocka_unit_test(one_that_names_the_former_primary_shows_that_it_follows),
         cmocka_unit_test(a_former_primary_is_left_out_only_while_most_sentinels_answer),
         cmocka_unit_test(a_former_primary_that_may_have_followed_unseen_is_needed),
         cmocka_unit_test(one_of_three_is_no_majority),

@@ -33,6 +33,13 @@ static void answers_about_the_primary_are_read(void **state)
     assert_int_equal(says.primary.port, 6380);
     assert_int_equal(says.epoch, 12);
     assert_int_equal(says.down_after_ms, 5000);
+    assert_false(says.follows);
+    assert_int_equal(read_master("*8\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$1\r\n1\r\n$12\r\nconfig-epoch\r\n$1\r\n6\r\n"
+                                 "$13\r\nrole-reported\r\n$5\r\nslave\r\n", &says), HFI_SENTINEL_SAYS);
+    assert_true(says.follows); /* it names a former primary */
+    assert_int_equal(read_master("*8\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$1\r\n1\r\n$12\r\nconfig-epoch\r\n$1\r\n6\r\n"
+                                 "$13\r\nrole-reported\r\n$6\r\nmaster\r\n", &says), HFI_SENTINEL_SAYS);
+    assert_false(says.follows);
     assert_int_equal(read_master("*8\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$1\r\n1\r\n$12\r\nconfig-epoch\r\n$1\r\n6\r\n"
                                  "$5\r\nflags\r\n$42\r\nmaster,failover_in_progress,force_failover\r\n", &says), HFI_SENTINEL_SAYS);
     assert_int_equal(says.epoch, 5); /* 6 is the next primary's */
