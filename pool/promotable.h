@@ -41,8 +41,8 @@ void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_na
  * follows, as long as more than half of all have answered within half a second and none has shown that it does;
  * and for those that none of the sentinels who answered within half a second would choose and more than half of all would not.
  * Both end half a second after they were asked: until_ns. Nobody is needed, so nothing confirmed, unless more than half of all
- * have said what replicas there are, and were asked within three seconds: until_ns is the end of that as well. That one does not
- * list a replica is no reason to leave it out, and who has not heard them for long has not heard of the newest one. */
+ * have said what replicas there are, and were asked within three seconds: until_ns is the end of that as well. Whom one lists and
+ * another does not is needed, and who has not heard them for long has not heard of the newest one. */
 bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_said_replicas *const *said, int count, int known,
                           int64_t now_ns);
 
