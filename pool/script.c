@@ -58,9 +58,10 @@ static bool fails_at(const struct hfi_script *script, const char *error, const c
 
 bool hfi_script_lacks_time(const struct hfi_script *script, const char *error)
 {
-    /* To all scripts; to this user's, by Redis 6 and 7.0, by later ones and Valkey; renamed by the operator. */
+    /* To all scripts; to this user's, by Redis 6 and 7.0, by later ones and Valkey; renamed by the operator, of Redis and of
+     * Valkey. */
     static const char *const refusals[] = {"not allowed from script", "The user executing the script can't run",
-                                           "ACL failure in script", "Unknown Redis command called from"};
+                                           "ACL failure in script", "command called from"};
     const char *refusal = NULL;
     for (size_t i = 0; script->other != NULL && !script->by_key && i < sizeof refusals / sizeof refusals[0] && refusal == NULL; i++)
         refusal = strstr(error, refusals[i]);

@@ -58,6 +58,14 @@ static bool is_near_text(const char *a, const char *b)
     return strcmp(end_a, end_b) == 0 && is_near(x, y);
 }
 
+/* Redis writes a large score with an exponent, from Redis 8 on without one. */
+static bool is_same_score(const char *a, const char *b)
+{
+    char *end_a, *end_b;
+    double x = strtod(a, &end_a), y = strtod(b, &end_b);
+    return *end_a == 0 && *end_b == 0 && x == y && (strchr(a, 'e') != NULL) != (strchr(b, 'e') != NULL);
+}
+
 /* The line of the script in which a command was refused; 0: the error is no script's. */
 static int script_line(const redisReply *error)
 {
@@ -78,7 +86,7 @@ static bool is_same(const redisReply *a, const redisReply *b)
                strncmp(a->str, b->str, strcspn(a->str, " ")) == 0 && script_line(a) == script_line(b);
     if (a->type != REDIS_REPLY_ARRAY)
         return a->type == REDIS_REPLY_NIL || (a->len == b->len && memcmp(a->str, b->str, a->len) == 0) ||
-               is_near_text(a->str, b->str);
+               is_near_text(a->str, b->str) || is_same_score(a->str, b->str);
     bool same = a->elements == b->elements;
     for (size_t i = 0; same && i < a->elements; i++)
         same = is_same(a->element[i], b->element[i]);
