@@ -8,7 +8,7 @@
 #define FULL  96 /* threads on one lane: as many again are better off on the next one (bench own_lock) */
 
 /* Threads may overwrite each other's sample: one of many is lost. */
-int hfi_crowd_lanes(struct hfi_crowd *crowd, int lanes, bool has_our_cpu)
+int hfi_crowd_lanes(struct hfi_crowd *crowd, int lanes, bool looks)
 {
     int count = atomic_load_explicit(&crowd->waiting, memory_order_relaxed) + 1;
     int usual = atomic_load_explicit(&crowd->usual, memory_order_relaxed);
@@ -17,7 +17,7 @@ int hfi_crowd_lanes(struct hfi_crowd *crowd, int lanes, bool has_our_cpu)
     atomic_store_explicit(&crowd->usual, usual, memory_order_relaxed);
     int needed = usual / (FULL * ONE) + 1;
     bool is_few = usual <= lanes * ONE + ONE / 2;
-    return (is_few && !has_our_cpu) || needed > lanes ? lanes : needed;
+    return (is_few && !looks) || needed > lanes ? lanes : needed;
 }
 
 bool hfi_crowd_has_others(const struct hfi_crowd *crowd)

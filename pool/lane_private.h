@@ -75,6 +75,8 @@ struct hfi_lane {
     _Atomic(int)  server_cpu;   /* (read role) a score: whose CPU does the server have? hfi_costs_note_found */
     _Atomic(bool) gathers;      /* a thread is in hfi_lane_gather, and sends what is listed meanwhile */
     _Atomic(bool) looks_again;  /* a thread is the reader, or about to be, and tests the inbox soon, whatever the server says */
+    _Atomic(bool) readers_look; /* before they sleep, unless looks pause: it pays by the costs, and no other program wants the CPU */
+    _Atomic(bool) is_silent;    /* (read role) nothing came since the reader's last sleep began */
     _Atomic(int) threads;       /* in hfi_lane_wait */
     _Atomic(int64_t) rtt_ns;
     _Atomic(int64_t) nearest_rtt_ns; /* recent minimum: the distance to the server, whatever the load */
@@ -84,7 +86,6 @@ struct hfi_lane {
     struct redisReader *parser; /* owned by the read role, down to yields */
     size_t unparsed;            /* bytes since the last complete reply, on a lane that is not sifted */
     struct hfi_frame frame;     /* of the incoming reply, on a sifted lane */
-    bool is_silent;             /* nothing came since the reader's last sleep began */
     bool goes_on;               /* the last receive was long, or ended within a reply: more may have been there */
     bool skips;                 /* the incoming reply is too much, and none of it is kept */
     char *in;

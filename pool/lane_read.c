@@ -210,7 +210,7 @@ enum hfi_taken hfi_lane_take_in(struct hfi_lane *lane, bool fresh)
         give_up_receiving(lane, got < 0 ? errno : 0);
         return HFI_OVER;
     }
-    lane->is_silent = false;
+    atomic_store_explicit(&lane->is_silent, false, memory_order_relaxed);
     bool is_up = false;
     if (hfi_lane_is_sifted(lane)) {
         is_up = hfi_lane_sift(lane, (size_t)got, fresh);

@@ -81,9 +81,11 @@ static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *par
 {
     int64_t began_ns = hfi_now(lane->deployment->clock), now_ns = began_ns;
     struct hfi_trip trip = trip_of(lane, began_ns);
-    int sleeps = lane->is_silent ? 1 : hfi_costs_sleeps(trip.own_ns);
+    int sleeps = atomic_load_explicit(&lane->is_silent, memory_order_relaxed) ? 1 : hfi_costs_sleeps(trip.own_ns);
     bool yields = hfi_trial_ask(&lane->yields, sleeps); /* else other programs want the CPU, and our looks keep the server from it */
-    if (!hfi_costs_looks(&lane->deployment->costs, &trip) || !yields || !hfi_trial_ask(&lane->looks, sleeps))
+    bool pays = hfi_costs_looks(&lane->deployment->costs, &trip) && yields;
+    atomic_store_explicit(&lane->readers_look, pays, memory_order_relaxed);
+    if (!pays || !hfi_trial_ask(&lane->looks, sleeps))
         return HFI_EMPTY;
     for (int i = 0; now_ns < until_ns && !hfi_costs_look_is_over(&trip, now_ns - began_ns, i); i++) {
         if (hfi_park_is_woken(park, epoch))
@@ -233,7 +235,7 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
         if (taken == HFI_EMPTY && !hfi_park_is_woken(park, epoch))
             taken = yield_and_flush(lane);
         if (taken == HFI_EMPTY) {
-            lane->is_silent = true;
+            atomic_store_explicit(&lane->is_silent, true, memory_order_relaxed);
             hfi_lane_note_found(lane, HFI_FOUND_LATER);
             bool is_timed = left_ns > 0 && atomic_load(&lane->in_flight_count) > 1 && hfi_lane_is_near(lane); /* else leave_inbox */
             int64_t look_ns = is_timed ? hfi_now(lane->deployment->clock) + left_ns : until_ns;

@@ -192,8 +192,10 @@ static struct hfi_lane *choose(struct hfi_node *node, enum hfi_lane_kind kind, b
         seats[i].is_cold = state == HFI_LANE_COLD && dials;
         seats[i].threads = atomic_load_explicit(&lane->threads, memory_order_relaxed);
     }
-    bool has_our_cpu = hfi_costs_has_our_cpu(hfi_lane_server_cpu(node->lanes[first]));
-    int spread = hfi_crowd_lanes(&deployment->crowds[kind], lanes, has_our_cpu);
+    const struct hfi_lane *shared = node->lanes[first];
+    bool looks = atomic_load_explicit(&shared->readers_look, memory_order_relaxed) &&
+                 !atomic_load_explicit(&shared->is_silent, memory_order_relaxed);
+    int spread = hfi_crowd_lanes(&deployment->crowds[kind], lanes, looks);
     int index = hfi_crowd_choose(seats, lanes, spread, taken_last[kind]);
     if (index < 0)
         return NULL;

@@ -108,6 +108,7 @@ static void a_set_is_tracked_still_when_that_connection_is_lost(void **state)
         HFT_DO(f, command);
         HFT_UNTIL_TRUE(hft_lane_is_up(f->client, 1));
         hft_lane_waits(f->client, 0, i % 2);
+        hft_readers_look(f->client, false, false);
         hft_take(&taker, f->client, name, HF_LOCK(.wait_ms = 20000));
         HFT_UNTIL_TRUE(hft_tracked(f->server) == 1);
         hft_lane_waits(f->client, 0, -(i % 2));

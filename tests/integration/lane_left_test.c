@@ -6,6 +6,7 @@
 #include "tests/support/fds.h"
 #include "tests/support/one_lane.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -433,8 +434,8 @@ static void *wait_for_reply_watched(void *arg)
     return wait_for_reply(arg);
 }
 
-/* till: the look that finds the reply, if the thread does not sleep before; 0: none does. */
-static int looks_at_silent_server(int till)
+/* till: the look that finds the reply, if the thread does not sleep before; 0: none does. pause: of yields, for so many sleeps. */
+static int looks_in_pause_at_silent_server(int till, int pause)
 {
     struct hft_call call;
     struct waiting waiting = {.call = &call};
@@ -445,6 +446,7 @@ static int looks_at_silent_server(int till)
     atomic_store(&hft_lane->deployment->costs.wake_up_ns, HFI_MS); /* so it looks, */
     atomic_store(&hft_lane->rtt_ns, HFI_MS / 100);
     hft_lane->looks = hft_lane->yields = (struct hfi_trial){0}; /* as nothing has spoken against it */
+    hft_lane->yields.pause = pause;
     atomic_store(&hft_lane->server_cpu, SOME_LOOKS);
     atomic_store(&hft_lane->gave_cpu, false);
     atomic_store(&yields, 0);
@@ -452,12 +454,20 @@ static int looks_at_silent_server(int till)
     hft_post(hft_lane, &call, hft_command("PING", HFI_NEVER));
     assert_int_equal(pthread_create(&thread, NULL, wait_for_reply_watched, &waiting), 0);
     HFT_UNTIL(somebody_reads() && hft_is_asleep(atomic_load(&waiting.tid))); /* on the reply, perhaps at that look */
+    bool is_silent = atomic_load(&hft_lane->is_silent);
     hft_server_thaw(hft_server);
     (void)pthread_join(thread, NULL);
     atomic_store(&answer_at, 0);
     HFT_UNTIL(hft_is_over(&call));
     hft_is_answered(&call);
+    assert_true(is_silent || till != 0);
+    assert_false(atomic_load(&hft_lane->is_silent));
     return atomic_load(&yields);
+}
+
+static int looks_at_silent_server(int till)
+{
+    return looks_in_pause_at_silent_server(till, 0);
 }
 
 static void a_look_at_a_server_that_says_nothing_ends(void **state)
@@ -477,6 +487,20 @@ static void the_look_that_finds_a_reply_is_noted(void **state)
     assert_true(atomic_load(&hft_lane->server_cpu) < SOME_LOOKS);
     assert_true(looks_at_silent_server(0) > 0);
     assert_true(atomic_load(&hft_lane->server_cpu) < SOME_LOOKS);
+}
+
+static void it_is_known_whether_readers_look(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_true(looks_at_silent_server(0) > 0);
+        assert_true(atomic_load(&hft_lane->readers_look));
+        if (i == 0)
+            (void)is_left_and_sent(3, 2, 0); /* nobody looks */
+        else
+            assert_int_equal(looks_in_pause_at_silent_server(0, INT_MAX), 0); /* another program wants the CPU */
+        assert_false(atomic_load(&hft_lane->readers_look));
+    }
 }
 
 /* How often a thread looks for its wake-up while another one reads, beside so many. */
@@ -587,6 +611,7 @@ int main(void)
         cmocka_unit_test(who_sleeps_for_long_is_no_follower_any_more),
         cmocka_unit_test(a_look_at_a_server_that_says_nothing_ends),
         cmocka_unit_test(the_look_that_finds_a_reply_is_noted),
+        cmocka_unit_test(it_is_known_whether_readers_look),
         cmocka_unit_test(one_of_a_crowd_looks_when_that_has_its_turn),
         cmocka_unit_test(a_command_listed_as_the_lane_comes_up_and_flushed_later_is_sent),
     };

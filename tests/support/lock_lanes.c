@@ -4,6 +4,7 @@
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
 #include "pool/lane_private.h"
+#include "pool/node.h"
 #include "pool/pool_private.h"
 #include "tests/support/pool_kit.h"
 
@@ -14,10 +15,24 @@ void hft_lane_waits(hf_client *client, int lane, int threads)
     (void)atomic_fetch_add(&hfi_pool_lane(client->pool, HFI_LOCK_LANE, (uint64_t)lane)->threads, threads);
 }
 
-void hft_server_has_our_cpu(hf_client *client)
+static void look_at(struct hfi_lane *lane, bool look)
 {
-    for (int kind = HFI_LOCK_LANE; kind <= HFI_VALUE_LANE; kind++)
-        atomic_store(&hfi_pool_lane(client->pool, (enum hfi_lane_kind)kind, 0)->server_cpu, 1000);
+    atomic_store(&lane->readers_look, look);
+    atomic_store(&lane->is_silent, false);
+}
+
+/* Not by hfi_pool_lane, which would dial them. */
+void hft_readers_look(hf_client *client, bool at_locks, bool at_values)
+{
+    struct hfi_node *node = client->pool->node;
+    look_at(node->lanes[0], at_locks);
+    look_at(node->lanes[node->peer.deployment->settings.lanes], at_values);
+}
+
+void hft_reader_sleeps(hf_client *client)
+{
+    hft_readers_look(client, true, true);
+    atomic_store(&client->pool->node->lanes[0]->is_silent, true);
 }
 
 bool hft_lane_is_up(hf_client *client, int lane)

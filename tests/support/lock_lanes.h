@@ -12,8 +12,9 @@ void     hft_value_lane_waits(hf_client *client, int lane, int threads);
 bool     hft_value_lane_is_up(hf_client *client, int lane);
 void     hft_value_lane_met_another(hf_client *client, int lane); /* as if it was connected to another run of the server */
 uint64_t hft_value_lane_commands(hf_client *client, int lane); /* so many were sent by it */
-/* As if the looks at both first lanes had told that the server has our CPU. */
-void hft_server_has_our_cpu(hf_client *client);
+/* As if who reads on the first lock lane, or on the first value lane, looked for replies, or slept; till the next one does either. */
+void hft_readers_look(hf_client *client, bool at_locks, bool at_values);
+void hft_reader_sleeps(hf_client *client); /* as if one slept on the first lock lane, where it has looked till now */
 /* All that the first command has dialled, the client's own channel too: no descriptor is to come. */
 bool hft_is_connected(hf_client *client);
 /* The number of the lane that this lock has now; -1: no memory. */

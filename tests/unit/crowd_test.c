@@ -12,12 +12,12 @@
 #define CALLS 1000 /* far more than it takes to be known */
 
 /* So many threads are at work, and one in `between` of their calls finds one less that waits. Returns the last answer. */
-static int spread_beside(bool has_our_cpu, struct hfi_crowd *crowd, int threads, int between, int calls)
+static int spread_beside(bool looks, struct hfi_crowd *crowd, int threads, int between, int calls)
 {
     int lanes = 0;
     for (int i = 0; i < calls; i++) {
         atomic_store(&crowd->waiting, threads - 1 - (threads > 1 && i % between == 0));
-        lanes = hfi_crowd_lanes(crowd, LANES, has_our_cpu);
+        lanes = hfi_crowd_lanes(crowd, LANES, looks);
     }
     return lanes;
 }
@@ -61,7 +61,7 @@ static void a_crowd_is_known_in_a_few_calls(void **state)
     assert_int_equal(spread(&crowd, 8, CALLS, 8), 1);
 }
 
-static void where_the_server_has_our_cpu_few_share_one_too(void **state)
+static void where_threads_look_few_share_one_too(void **state)
 {
     (void)state;
     for (int threads = 1; threads < 90; threads++) {
@@ -141,7 +141,7 @@ int main(void)
         TEST(more_share_one),
         TEST(very_many_have_several_again),
         TEST(a_crowd_is_known_in_a_few_calls),
-        TEST(where_the_server_has_our_cpu_few_share_one_too),
+        TEST(where_threads_look_few_share_one_too),
         TEST(a_thread_has_others_beside_it_if_two_have_waited_of_late),
         TEST(its_end_is_known_later),
         TEST(the_lane_that_fewest_wait_for_is_chosen),
