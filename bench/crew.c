@@ -15,6 +15,7 @@
 struct crew {
     bench_step *step;
     void *arg;
+    pthread_mutex_t gate; /* shut till all are there: those that worked already would keep the CPU from who starts the others */
     _Atomic(bool) stop;
 };
 
@@ -29,6 +30,8 @@ static void *work(void *arg)
 {
     struct hand *me = arg;
     long done = 0;
+    (void)pthread_mutex_lock(&me->crew->gate);
+    (void)pthread_mutex_unlock(&me->crew->gate);
     while (!atomic_load_explicit(&me->crew->stop, memory_order_relaxed)) {
         done += me->crew->step(me->index, me->crew->arg);
         atomic_store_explicit(&me->done, done, memory_order_relaxed);
@@ -41,7 +44,7 @@ double bench_crew(int threads, double seconds, bench_step *step, void *arg, long
     static struct hand hands[BENCH_CREW_MAX];
     static long before[BENCH_CREW_MAX];
     pthread_attr_t attributes;
-    struct crew crew = {.step = step, .arg = arg};
+    struct crew crew = {.step = step, .arg = arg, .gate = PTHREAD_MUTEX_INITIALIZER};
     for (int i = 0; i < threads; i++) {
         hands[i].crew = &crew;
         hands[i].index = i;
@@ -50,10 +53,12 @@ double bench_crew(int threads, double seconds, bench_step *step, void *arg, long
     (void)pthread_attr_init(&attributes);
     if (threads > 1024)
         (void)pthread_attr_setstacksize(&attributes, 32 * 1024);
+    (void)pthread_mutex_lock(&crew.gate);
     for (int i = 0; i < threads; i++)
         if (pthread_create(&hands[i].thread, &attributes, work, &hands[i]) != 0)
             bench_die("cannot start thread %d", i);
     (void)pthread_attr_destroy(&attributes);
+    (void)pthread_mutex_unlock(&crew.gate);
     bench_sleep(seconds / 10 + 0.01);
     int64_t began = bench_now_ns();
     for (int i = 0; i < threads; i++)
