@@ -24,9 +24,9 @@ struct hfi_crowd_seat { /* a lane */
     int threads;  /* that wait for its replies */
 };
 
-/* A thread is about to ask: returns over how many of the lanes, 1 or more, threads are spread now. `looks`: who
- * reads on the first one looks for replies, and does not sleep now. Then nobody has to be woken, and a few share it, too: a batch
- * costs the server one turn (`bench curves threads`). */
+/* A thread is about to ask: returns over how many of the lanes, 1 or more, threads are spread now. `looks`: who reads on the
+ * first one looks for replies, and does not sleep now. Then nobody has to be woken, and a few share it, too: a batch costs the server
+ * one turn (`bench curves threads`). */
 int hfi_crowd_lanes(struct hfi_crowd *crowd, int lanes, bool looks);
 bool hfi_crowd_has_others(const struct hfi_crowd *crowd); /* more than one thread has waited of late */
 /* Which lane it takes: of the first `spread` the one that fewest threads wait for, best one that is up, best the one that this

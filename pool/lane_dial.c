@@ -81,9 +81,9 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     lane->skips = false;
     atomic_store(&lane->clock_by_key, hfi_dial_server(lane->dial)->clock_by_key);
     lane->answered_ns = lane->up_ns = now_ns;
-    atomic_store(&lane->nearest_rtt_ns, 0); /* it may be another server, further away, */
-    atomic_store(&lane->readers_look, false);
-    atomic_store(&lane->server_cpu, 0);     /* and on another CPU */
+    atomic_store(&lane->nearest_rtt_ns, 0);   /* it may be another server, further away, */
+    atomic_store(&lane->readers_look, false); /* too far to look for its replies, */
+    atomic_store(&lane->server_cpu, 0);       /* and on another CPU */
     (void)atomic_fetch_add(&lane->times_up, 1);
     lane->primaries = hfi_peer_primaries(lane->peer) - is_another; /* so that it is asked for its role: it may be the former one */
     atomic_store(&lane->run, hfi_server_run(hfi_dial_server(lane->dial)->run_id));

@@ -58,8 +58,7 @@ static bool fails_at(const struct hfi_script *script, const char *error, const c
 
 bool hfi_script_lacks_time(const struct hfi_script *script, const char *error)
 {
-    /* To all scripts; to this user's, by Redis 6 and 7.0, by later ones and Valkey; renamed by the operator, of Redis and of
-     * Valkey. */
+    /* To all scripts; to this user's, by Redis 6 and 7.0, by later ones and Valkey; renamed by the operator, by both. */
     static const char *const refusals[] = {"not allowed from script", "The user executing the script can't run",
                                            "ACL failure in script", "command called from"};
     const char *refusal = NULL;
