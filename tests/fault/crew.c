@@ -170,16 +170,23 @@ static void violated(const struct hft_violation *violation, void *arg)
                    (long long)violation->by);
 }
 
+void hft_crew_stop(struct hft_crew *crew)
+{
+    if (atomic_exchange(&crew->stop, true))
+        return;
+    for (int c = 0; c < crew->plan.clients; c++)
+        hf_cancel_fire(crew->cancels[c]);
+    for (int i = 0; i < crew->count; i++)
+        (void)pthread_join(crew->members[i].thread, NULL);
+}
+
 struct hft_crew_result hft_crew_end(struct hft_crew *crew)
 {
     struct hft_crew_result all = {0};
     struct hft_run *run = crew->run;
-    atomic_store(&crew->stop, true);
-    for (int c = 0; c < crew->plan.clients; c++)
-        hf_cancel_fire(crew->cancels[c]);
+    hft_crew_stop(crew);
     for (int i = 0; i < crew->count; i++) {
-        struct member *one = &crew->members[i];
-        (void)pthread_join(one->thread, NULL);
+        const struct member *one = &crew->members[i];
         all.acquired += one->acquired;
         all.timeouts += one->timeouts;
         all.unavailable += one->unavailable;

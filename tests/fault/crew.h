@@ -25,6 +25,7 @@ struct hft_crew_result {
 
 struct hft_crew *hft_crew_start(struct hft_run *run, const struct hft_crew_plan *plan);
 long hft_crew_acquired(struct hft_crew *crew);
+void hft_crew_stop(struct hft_crew *crew); /* Its threads have ended; its clients still pay what they owe. */
 /* Ends the threads, closes the clients and judges overlaps, fences and unexpected answers. Adds a note to the run. */
 struct hft_crew_result hft_crew_end(struct hft_crew *crew);
 
