@@ -13,8 +13,8 @@
 #include <stdbool.h>
 
 enum hfi_rank {
-    HFI_RANK_OUTER,  /* a lock's, a table shard's, a call's: taken with nothing of ours held   */
-    HFI_RANK_MIDDLE, /* a multilock's: what happens to its parts is told under it, in one order */
+    HFI_RANK_OUTER,  /* a lock's, a call's: taken with nothing of ours held                    */
+    HFI_RANK_MIDDLE, /* a multilock's: what happens to its parts is told under it, in one order; a table shard's */
     HFI_RANK_INNER,  /* a lease's event sink's, a client's small ones: may be taken under those */
     HFI_RANK_LEAF    /* of base, pool and watchdog: none is taken under it                     */
 };

@@ -222,11 +222,14 @@ void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command)
     hfi_command_ref(command);
     (void)atomic_fetch_add_explicit(&lane->listed, 1, memory_order_relaxed);
     hfi_inbox_put(&lane->inbox, &command->listed);
+    if (command->awaited != HFI_AWAITED_BY_THREAD)
+        atomic_store(&lane->unattended, true);
     HFI_PERTURB("listed-to-flush");
 }
 
 void hfi_lane_take_locked(struct hfi_lane *lane)
 {
+    atomic_store(&lane->unattended, false); /* first: what is listed later may be left behind */
     struct hfi_inbox_node *node = hfi_inbox_take(&lane->inbox);
     int taken = 0;
     while (node != NULL) {
@@ -372,6 +375,11 @@ static void flush(struct hfi_lane *lane, enum leaving leaving)
         hfi_lane_run_completions(lane);
 }
 
+bool hfi_lane_waits_for_room(const struct hfi_lane *lane)
+{
+    return atomic_load(&lane->blocked) && !(atomic_load(&lane->again) && atomic_load(&lane->writing));
+}
+
 void hfi_lane_flush(struct hfi_lane *lane)
 {
     flush(lane, YES);
@@ -391,8 +399,10 @@ void hfi_lane_flush_now(struct hfi_lane *lane)
  * changes `watch`, then tests the inbox. One of us sees the other. */
 void hfi_lane_flush_soon(struct hfi_lane *lane)
 {
-    if (atomic_load(&lane->watch) != HFI_LOOKS_SOON || !hfi_lane_is_near(lane) || !hfi_lane_is_up(lane))
-        hfi_lane_flush(lane);
+    if (atomic_load(&lane->watch) == HFI_LOOKS_SOON && hfi_lane_is_near(lane) && hfi_lane_is_up(lane))
+        return;
+    atomic_store(&lane->unattended, true);
+    hfi_lane_flush(lane);
 }
 
 /* ---- state ---- */

@@ -70,5 +70,5 @@ bool hfi_lane_gather(struct hfi_lane *lane)
 
 bool hfi_lane_is_gathered(const struct hfi_lane *lane)
 {
-    return atomic_load(&lane->gathers) && !hfi_lane_is_read_next(lane) && hfi_lane_is_up(lane);
+    return atomic_load(&lane->gathers) && !atomic_load(&lane->unattended) && !hfi_lane_is_read_next(lane) && hfi_lane_is_up(lane);
 }

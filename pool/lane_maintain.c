@@ -114,9 +114,9 @@ static short watch_events_locked(struct hfi_lane *lane, int64_t now_ns, struct h
     }
     lane->staged_seen = lane->staged;
     atomic_store(&lane->watch, watch);
-    if (watch != HFI_LOOKS_SOON && !hfi_inbox_is_empty(&lane->inbox)) /* see hfi_lane_flush_soon */
+    if (watch != HFI_LOOKS_SOON && !atomic_load(&lane->writing) && !hfi_inbox_is_empty(&lane->inbox)) /* see hfi_lane_flush_soon */
         hfi_poll_set_again(set, now_ns);
-    if (atomic_load(&lane->blocked) && !lane->reading)
+    if (hfi_lane_waits_for_room(lane) && !lane->reading)
         events |= POLLOUT;
     hfi_poll_set_again(set, lane->nearest_ns);
     return events;

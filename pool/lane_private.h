@@ -74,6 +74,7 @@ struct hfi_lane {
     _Atomic(bool) gave_cpu;     /* since then another thread's was long */
     _Atomic(int)  server_cpu;   /* (read role) a score: whose CPU does the server have? hfi_costs_note_found */
     _Atomic(bool) gathers;      /* a thread is in hfi_lane_gather, and sends what is listed meanwhile */
+    _Atomic(bool) unattended;   /* a thread that does not wait here has listed something, and nothing was taken since */
     _Atomic(bool) looks_again;  /* a thread is the reader, or about to be, and tests the inbox soon, whatever the server says */
     _Atomic(bool) readers_look; /* before they sleep, unless looks pause: it pays by the costs, and no other program wants the CPU */
     _Atomic(bool) is_silent;    /* (read role) nothing came since the reader's last sleep began */
@@ -143,6 +144,8 @@ void hfi_lane_free(struct hfi_lane *lane); /* after close, or never used; NULL i
 /* Runs `done` of all completed commands, or leaves that to the thread that is doing it already. */
 void hfi_lane_run_completions(struct hfi_lane *lane);
 void hfi_lane_flush_now(struct hfi_lane *lane); /* also sends what other threads left to the reader */
+/* The socket is to tell when it takes more. Not while a thread that has lost its CPU is about to try: the socket would tell on and on. */
+bool hfi_lane_waits_for_room(const struct hfi_lane *lane);
 /* Everything in flight becomes UNANSWERED, except commands that have certainly not left: they go back to the queue. The
  * caller has to call hfi_lane_run_completions. */
 void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why);
@@ -161,7 +164,8 @@ bool hfi_lane_keeps_cpu(const struct hfi_lane *lane); /* no other program wants 
 /* A thread is about to send the first command to a server that has our CPU: it yields once before, so that other threads list theirs.
  * True: another thread does so already, and sends this one's. */
 bool hfi_lane_gather(struct hfi_lane *lane);
-/* Another thread does so, and sends what this one has listed too. Not for a thread that waits for messages: it would not see its answer. */
+/* Another thread does so, and sends what this one has listed too. Not what no thread here waits for, since the one that gathers may have
+ * lost its CPU; nor for a thread that waits for messages: it would not see its answer. */
 bool hfi_lane_is_gathered(const struct hfi_lane *lane);
 
 /* lane_confirm.c */

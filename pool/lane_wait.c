@@ -121,7 +121,7 @@ static enum hfi_taken yield_and_flush(struct hfi_lane *lane)
 static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     struct pollfd on[2] = {{lane->connection.fd, POLLIN, 0}, {lane->wake_fd, POLLIN, 0}};
-    if (atomic_load(&lane->blocked))
+    if (hfi_lane_waits_for_room(lane))
         on[0].events |= POLLOUT;
     hfi_park_kick(park, lane->wake_fd);
     if (!hfi_park_is_woken(park, epoch))

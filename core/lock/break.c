@@ -2,6 +2,7 @@
 /* break.c - for operators: hf_lock_break and _now, hf_semaphore_break and _now. */
 #include "core/context/call.h"
 #include "core/lock/info.h"
+#include "core/lock/lane_choice.h"
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
 #include "core/protocol/script_error.h"
@@ -30,6 +31,7 @@ static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool f
     hf_status status = hfi_table_get(client, &name, &lock, error);
     if (status != HF_OK)
         return status;
+    hfi_lane_choose_only(lock); /* behind a release of it as another kind, too */
     status = hfi_call_done(client, lock->lane, hfi_wire_break(keys, hex, force), NULL,
                            keys->use == HFI_SEMAPHORE ? "cannot break the semaphore" : "cannot break the lock", &reply, error);
     hfi_table_unref(lock); /* with it the name stayed on its lane */

@@ -91,14 +91,6 @@ static void give_back_all(struct set *set)
     forget_leases(set);
 }
 
-/* The set has the only reference, if nothing is in flight. */
-static void choose_lane(struct hfi_lock *lock)
-{
-    hfi_mutex_lock(lock->mutex);
-    hfi_lane_choose(lock, 1);
-    hfi_mutex_unlock(lock->mutex);
-}
-
 /* Takes all names or none by one script. HF_BUSY: *busy is the first name that was not free; or -1, if a name is in use in
  * this process, so that no command was sent. */
 static hf_status take_together(struct set *set, int *busy, hf_error *error)
@@ -107,7 +99,7 @@ static hf_status take_together(struct set *set, int *busy, hf_error *error)
     hf_lease *leases[HF_NAMES_MAX];
     for (int i = 0; i < set->count; i++)
         locks[i] = set->names[i].lock;
-    choose_lane(locks[0]); /* it goes by that of the first */
+    hfi_lane_choose_only(locks[0]); /* it goes by that of the first */
     hf_status status = hfi_together_take(locks, set->count, &set->of_part, set->until_ns, leases, busy, error);
     for (int i = 0; i < set->count && status == HF_OK; i++)
         set->names[i].lease = leases[i];
@@ -163,7 +155,7 @@ static hf_status take_in_order(struct set *set, int first, hf_error *error)
             break;
         }
         set->of_part.wait_ms = wait_left_ms(set);
-        choose_lane(wanted->lock);
+        hfi_lane_choose_only(wanted->lock);
         status = hfi_lock_take(set->client, &wanted->name, &set->of_part, &wanted->lease, error);
     }
     if (status != HF_OK)

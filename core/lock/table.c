@@ -101,7 +101,7 @@ HFI_RARE bool hfi_table_open(hf_client *client)
     if (table == NULL)
         return false;
     for (int i = 0; i < SHARDS; i++)
-        hfi_mutex_init(&table->shards[i].mutex, HFI_RANK_OUTER);
+        hfi_mutex_init(&table->shards[i].mutex, HFI_RANK_MIDDLE);
     client->table = table;
     return true;
 }
@@ -341,6 +341,21 @@ bool hfi_table_is_alone(const struct hfi_lock *lock, int count)
     int references = atomic_load(&lock->slot->references);
     HFI_PERTURB("table-counted");
     return references - atomic_load(&lock->cached) == count;
+}
+
+/* Under the shard's mutex no lock loses its last reference. */
+HFI_RARE struct hfi_lane *hfi_table_lane_in_use(hf_client *client, const struct hfi_name *name)
+{
+    struct shard *shard = shard_of(client, name->hash);
+    struct hfi_lane *lane = NULL;
+    hfi_mutex_lock(&shard->mutex);
+    struct hfi_lock *lock = find_locked(shard, name);
+    if (lock != NULL && !hfi_table_is_alone(lock, 1))
+        lane = atomic_load(&lock->lane);
+    if (lock != NULL)
+        (void)atomic_fetch_sub(&lock->slot->references, 1);
+    hfi_mutex_unlock(&shard->mutex);
+    return lane;
 }
 
 /* A lock loses its last reference only under the shard's mutex, so under that mutex every lock in a chain has one. */

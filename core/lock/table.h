@@ -24,6 +24,8 @@ void hfi_table_unref(struct hfi_lock *lock);
 /* The caller's `count` references are the only ones, but for the cache's: no lease, no command in flight and no other thread has
  * one. While the caller holds the lock's mutex, others may come to have one, but can do nothing with it. */
 bool hfi_table_is_alone(const struct hfi_lock *lock, int count);
+/* The lane of the lock of that name, if there is one that more than the cache refers to; else NULL. A lock's mutex may be held. */
+struct hfi_lane *hfi_table_lane_in_use(hf_client *client, const struct hfi_name *name);
 
 /* A grant number names its lock's slot, so that a message that carries only a token finds the lock; of a semaphore the home
  * of its grants (hfi_lock_of_grant). Returns a reference, or NULL. The lock may have another token by now. */

@@ -100,6 +100,43 @@ static void a_break_comes_behind_a_release_that_was_posted(void **state)
     hft_lane_waits(f->a, 0, -1);
 }
 
+static void prefer_lane(struct fixture *f, int index)
+{
+    static int avoided = -1;
+    if (avoided >= 0)
+        hft_lane_waits(f->a, avoided, -1);
+    avoided = index < 0 ? -1 : 1 - index;
+    if (avoided >= 0)
+        hft_lane_waits(f->a, avoided, 1);
+    hft_readers_look(f->a, false, false);
+}
+
+/* A name that is taken alone and shared has a lock for each, but one key: what one has posted is executed before what the other asks. */
+static void what_one_kind_asks_comes_behind_what_the_other_has_posted(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 300; i++) {
+        char name[16];
+        bool is_shared = i % 2 == 0, breaks = i % 3 == 0, had_holder = false;
+        hf_lease *lease;
+        (void)snprintf(name, sizeof name, "k%d", i);
+        prefer_lane(f, 0);
+        assert_int_equal(hft_lock_once(f->a, name, 0, &f->error), HF_OK);
+        prefer_lane(f, 1);
+        assert_int_equal(hf_lock_acquire(f->a, name, HF_LOCK(.shared = is_shared), &lease, &f->error), HF_OK);
+        prefer_lane(f, 0);
+        assert_int_equal(hf_lease_post_release(lease, &f->error), HF_OK);
+        if (breaks) {
+            assert_int_equal(hf_lock_break(f->a, name, &had_holder, &f->error), HF_OK);
+            assert_false(had_holder);
+        } else {
+            assert_int_equal(hf_lock_acquire(f->a, name, HF_LOCK(.shared = !is_shared, .wait_ms = 0), &lease, &f->error), HF_OK);
+            assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
+        }
+    }
+    prefer_lane(f, -1);
+}
+
 static int connections(struct fixture *f, const char *client_name)
 {
     redisReply *list = hft_server_ask(f->server, "CLIENT LIST");
@@ -382,6 +419,7 @@ int main(void)
         TEST(a_free_name_takes_the_lane_that_fewest_wait_for),
         TEST(a_name_that_is_held_or_waited_for_stays),
         TEST(a_break_comes_behind_a_release_that_was_posted),
+        READS(what_one_kind_asks_comes_behind_what_the_other_has_posted),
         TEST(an_outage_makes_no_more_lanes),
         READS(a_read_takes_the_lane_that_fewest_wait_for),
         READS(where_readers_look_few_share_the_first_lane),

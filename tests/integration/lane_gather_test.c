@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lane_gather_test.c - the first command to a server that has our CPU: who sends it yields once, and sends those of others with it.
  * (Linked so that sched_yield is the one below.) */
+#include "pool/listener.h"
 #include "tests/support/fds.h"
 #include "tests/support/one_lane.h"
 
@@ -47,6 +48,23 @@ static void meet_gatherer(void)
     HFT_UNTIL(hft_is_over(&met)); /* sooner or later the listener would send it */
 }
 
+static enum hfi_awaited posted_as;
+static _Atomic(bool) meets_post;
+static struct hft_call posted;
+
+/* Another thread posts meanwhile, and goes on. */
+static void meet_post(void)
+{
+    struct hfi_command *command = hft_command("PING", HFI_NEVER);
+    command->awaited = posted_as;
+    hft_list(hft_lane, &posted, command);
+    if (posted_as == HFI_AWAITED_BY_THREAD) /* or nobody knows: a release */
+        hfi_lane_flush_soon(hft_lane);
+    else
+        hfi_lane_flush(hft_lane);
+    was_sent = hfi_inbox_is_empty(&hft_lane->inbox);
+}
+
 int __real_sched_yield(void);
 int __wrap_sched_yield(void);
 
@@ -54,6 +72,8 @@ int __wrap_sched_yield(void)
 {
     if (atomic_exchange(&meets_gatherer, false))
         meet_gatherer();
+    if (atomic_exchange(&meets_post, false))
+        meet_post();
     return __real_sched_yield();
 }
 
@@ -140,12 +160,75 @@ static void behind_another_one_no_thread_yields(void **state)
     hft_is_answered(&second);
 }
 
+/* It may have lost its CPU, and nobody would come back to send what was left to it. */
+static void what_nobody_waits_for_is_not_left_to_one_that_gathers(void **state)
+{
+    (void)state;
+    for (posted_as = HFI_AWAITED_BY_THREAD; posted_as <= HFI_AWAITED_BY_NOBODY; posted_as++) {
+        struct hft_call call;
+        set(&gathering);
+        was_sent = false;
+        atomic_store(&meets_post, true);
+        hft_list(hft_lane, &call, hft_command("PING", HFI_NEVER));
+        hfi_lane_flush_to_wait(hft_lane);
+        assert_false(atomic_exchange(&meets_post, false));
+        assert_true(was_sent);
+        hft_wait(hft_lane, &call);
+        hft_is_answered(&call);
+        HFT_UNTIL(hft_is_over(&posted));
+        hft_is_answered(&posted);
+    }
+}
+
+static bool stands_in_send, is_blocked;
+
+/* The sender loses its CPU. Another thread lists, and the listener looks meanwhile. */
+static ssize_t stand_in_send(struct hfi_connection *connection, const void *bytes, size_t size)
+{
+    if (stands_in_send) {
+        stands_in_send = false;
+        hft_list(hft_lane, &posted, hft_command("PING", HFI_NEVER));
+        hfi_lane_flush(hft_lane);
+        atomic_store(&hft_lane->blocked, is_blocked); /* by an earlier send; there is room again */
+        atomic_store(&hft_lane->watch, HFI_LOOKS_SOON);
+        hfi_listener_kick(hft_lane->listener);
+        hft_let_listener_sleep();
+    }
+    return really_send(connection, bytes, size);
+}
+
+/* It would look on and on at what only the sender can send; on the sender's CPU that would keep the sender from it. */
+static void while_a_sender_has_no_cpu_the_listener_sleeps(void **state)
+{
+    (void)state;
+    const struct hfi_transport *transport = hft_lane->connection.transport;
+    struct hfi_transport watched = *transport;
+    really_send = watched.send;
+    watched.send = stand_in_send;
+    for (int i = 0; i < 2; i++) {
+        struct hft_call call;
+        set(&gathering);
+        is_blocked = i == 1;
+        stands_in_send = true;
+        hft_lane->connection.transport = &watched;
+        hft_post(hft_lane, &call, hft_command("PING", HFI_NEVER));
+        hft_lane->connection.transport = transport;
+        assert_true(hfi_inbox_is_empty(&hft_lane->inbox));
+        assert_false(atomic_load(&hft_lane->blocked));
+        HFT_UNTIL(hft_is_over(&call) && hft_is_over(&posted));
+        hft_is_answered(&call);
+        hft_is_answered(&posted);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_command_is_sent_with_those_of_others),
         cmocka_unit_test(it_is_sent_at_once_where_a_yield_gains_nothing),
         cmocka_unit_test(behind_another_one_no_thread_yields),
+        cmocka_unit_test(what_nobody_waits_for_is_not_left_to_one_that_gathers),
+        cmocka_unit_test(while_a_sender_has_no_cpu_the_listener_sleeps),
     };
     return cmocka_run_group_tests(tests, hft_lane_start, hft_lane_stop);
 }
