@@ -188,8 +188,12 @@ int main(int argc, char **argv)
     for (int i = 0; i < argc && argv[i] == cli_words + cli_words_size; i++)
         cli_words_size += strlen(argv[i]) + 1;
     int code = run_tool(argc, argv);
-    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+    int failed = fflush(stdout) == 0 ? 0 : errno;
+    if (failed == 0 && ferror(stdout) == 0)
         return code;
-    cli_say("cannot write the output: %s", strerror(errno));
+    if (failed != 0)
+        cli_say("cannot write the output: %s", strerror(failed));
+    else
+        cli_say("cannot write the output"); /* an earlier write failed, whose reason is gone */
     return CLI_OUTPUT;
 }

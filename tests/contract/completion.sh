@@ -80,6 +80,6 @@ exec 9>&-
 wait
 
 # The unit does what it says, but for paths.
-line=$(sed -n 's|^ExecStart=/usr/bin/||p' "$source/examples/systemd/nightly.service" | sed 's|/usr/local/bin/nightly|sh -c "echo done"|')
+line=$(sed -n 's|^ExecStart=||p' "$source/examples/systemd/nightly.service" | sed 's|/usr/local/bin/nightly|sh -c "echo done"|')
 [ "$(eval "$line")" = done ] || wrong "the unit's line does not run: $line"
 exit $status
