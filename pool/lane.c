@@ -358,11 +358,11 @@ enum leaving { NO, YES, OR_GATHERS }; /* what is listed, to a thread that sends 
 static void flush(struct hfi_lane *lane, enum leaving leaving)
 {
     bool finish = false;
-    while (!hfi_inbox_is_empty(&lane->inbox) || atomic_load(&lane->again)) {
+    for (bool sent = false; !hfi_inbox_is_empty(&lane->inbox) || atomic_load(&lane->again); sent = true) {
         if (leaving != NO && hfi_lane_is_left(lane))
             break;
-        if (leaving == OR_GATHERS ? hfi_lane_gather(lane) : leaving == YES && hfi_lane_is_gathered(lane))
-            break;
+        if (!sent && (leaving == OR_GATHERS ? hfi_lane_gather(lane) : leaving == YES && hfi_lane_is_gathered(lane)))
+            break; /* else others have left it to this thread meanwhile, as to the holder of the write role */
         if (atomic_exchange(&lane->writing, true))
             break; /* the thread that has the write role looks again after giving it back */
         finish |= write_listed(lane);
@@ -373,11 +373,6 @@ static void flush(struct hfi_lane *lane, enum leaving leaving)
     }
     if (finish)
         hfi_lane_run_completions(lane);
-}
-
-bool hfi_lane_waits_for_room(const struct hfi_lane *lane)
-{
-    return atomic_load(&lane->blocked) && !(atomic_load(&lane->again) && atomic_load(&lane->writing));
 }
 
 void hfi_lane_flush(struct hfi_lane *lane)
@@ -401,6 +396,11 @@ void hfi_lane_flush_soon(struct hfi_lane *lane)
 {
     if (atomic_load(&lane->watch) == HFI_LOOKS_SOON && hfi_lane_is_near(lane) && hfi_lane_is_up(lane))
         return;
+    hfi_lane_flush_posted(lane);
+}
+
+void hfi_lane_flush_posted(struct hfi_lane *lane)
+{
     atomic_store(&lane->unattended, true);
     hfi_lane_flush(lane);
 }

@@ -36,6 +36,7 @@ void hfi_lane_flush_to_wait(struct hfi_lane *lane);
 /* For a command that no thread waits for. On a lane in use it may stay listed for hfi_costs_grace_ns (until the
  * listener looks next), so that this thread's next command takes it along. On an idle lane hfi_lane_flush has it. */
 void hfi_lane_flush_soon(struct hfi_lane *lane);
+void hfi_lane_flush_posted(struct hfi_lane *lane); /* such a command at once, or by a reader; not left to a thread that only gathers */
 /* As hfi_park_wait. Meanwhile reads the lane's replies and runs their `done`, unless another thread does. */
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns);
 

@@ -79,6 +79,11 @@ static const struct hfi_command *head_locked(const struct hfi_lane *lane)
 
 /* ---- up ---- */
 
+bool hfi_lane_waits_for_room(const struct hfi_lane *lane)
+{
+    return atomic_load(&lane->blocked) && !(atomic_load(&lane->again) && atomic_load(&lane->writing));
+}
+
 static void ready(void *self, short events, int64_t now_ns)
 {
     struct hfi_lane *lane = self;

@@ -138,8 +138,10 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
         await_answer(lock, &releaser);
     hfi_mutex_unlock(lock->mutex);
     hfi_park_let_go();
-    if (wait || wanted)
+    if (wait)
         hfi_lane_flush(lock->lane);
+    else if (wanted)
+        hfi_lane_flush_posted(lock->lane);
     else
         hfi_lane_flush_soon(lock->lane);
     if (!was_valid)
@@ -236,7 +238,7 @@ static HFI_RARE hf_status give_back_parts(hf_lease *whole, bool wait, hf_error *
         struct parting alone, *parting = partings != NULL ? &partings[i] : &alone;
         if (partings == NULL) {
             begin_parting(&parts->at[i], wait, parting);
-            hfi_lane_flush(parts->at[i].lease->lock->lane);
+            hfi_lane_flush_posted(parts->at[i].lease->lock->lane);
         }
         hf_status status = end_parting(parts->at[i].lease, wait, parting, &why);
         if (!is_worse(status, worst))

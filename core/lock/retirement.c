@@ -180,7 +180,7 @@ static void released(struct hfi_command *command)
     struct hfi_lane *lane = lock->lane; /* see hfi_lock_leave */
     hfi_mutex_unlock(lock->mutex);
     if (more || revoked)
-        hfi_lane_flush(lane);
+        hfi_lane_flush_posted(lane);
     if (last)
         end(retirement);
 }

@@ -173,17 +173,16 @@ static struct hfi_lock *find(struct shard *shard, const struct hfi_name *name)
     return NULL;
 }
 
-static struct hfi_lock *find_locked(struct shard *shard, const struct hfi_name *name)
+/* No reference: under the shard's mutex every lock in a chain has one. */
+static struct hfi_lock *seen_locked(struct shard *shard, const struct hfi_name *name)
 {
     HFI_ASSERT_HELD(&shard->mutex);
     uint32_t tag = (uint32_t)name->hash, capacity = atomic_load(&shard->capacity);
     uint32_t at = capacity == 0 ? 0 : atomic_load(chain_of(shard, capacity, tag));
     while (at != 0) {
         struct hfi_slot *slot = slot_at(shard, at - 1);
-        if (atomic_load(&slot->tag) == tag && is_named(slot->lock, name)) {
-            atomic_fetch_add(&slot->references, 1);
+        if (atomic_load(&slot->tag) == tag && is_named(slot->lock, name))
             return slot->lock;
-        }
         at = atomic_load(&slot->next);
     }
     return NULL;
@@ -290,8 +289,10 @@ static HFI_RARE hf_status make(hf_client *client, const struct hfi_name *name, s
     struct hfi_lock *gone = NULL;
     hf_status status = HF_OK;
     hfi_mutex_lock(&shard->mutex);
-    struct hfi_lock *lock = find_locked(shard, name);
-    if (lock == NULL) {
+    struct hfi_lock *lock = seen_locked(shard, name);
+    if (lock != NULL) {
+        hfi_table_ref(lock);
+    } else {
         status = hfi_lock_new(client, name, &lock, error);
         if (status == HF_OK && !put_locked(client, lock, name->hash, &gone)) {
             hfi_lock_free(lock);
@@ -343,17 +344,13 @@ bool hfi_table_is_alone(const struct hfi_lock *lock, int count)
     return references - atomic_load(&lock->cached) == count;
 }
 
-/* Under the shard's mutex no lock loses its last reference. */
+/* Takes no reference: others may give theirs back meanwhile, and would not know that it was the last but this one. */
 HFI_RARE struct hfi_lane *hfi_table_lane_in_use(hf_client *client, const struct hfi_name *name)
 {
     struct shard *shard = shard_of(client, name->hash);
-    struct hfi_lane *lane = NULL;
     hfi_mutex_lock(&shard->mutex);
-    struct hfi_lock *lock = find_locked(shard, name);
-    if (lock != NULL && !hfi_table_is_alone(lock, 1))
-        lane = atomic_load(&lock->lane);
-    if (lock != NULL)
-        (void)atomic_fetch_sub(&lock->slot->references, 1);
+    const struct hfi_lock *lock = seen_locked(shard, name);
+    struct hfi_lane *lane = lock != NULL && !hfi_table_is_alone(lock, 0) ? atomic_load(&lock->lane) : NULL;
     hfi_mutex_unlock(&shard->mutex);
     return lane;
 }

@@ -48,6 +48,7 @@ static void meet_gatherer(void)
     HFT_UNTIL(hft_is_over(&met)); /* sooner or later the listener would send it */
 }
 
+static void (*flush_post)(struct hfi_lane *lane);
 static enum hfi_awaited posted_as;
 static _Atomic(bool) meets_post;
 static struct hft_call posted;
@@ -58,10 +59,7 @@ static void meet_post(void)
     struct hfi_command *command = hft_command("PING", HFI_NEVER);
     command->awaited = posted_as;
     hft_list(hft_lane, &posted, command);
-    if (posted_as == HFI_AWAITED_BY_THREAD) /* or nobody knows: a release */
-        hfi_lane_flush_soon(hft_lane);
-    else
-        hfi_lane_flush(hft_lane);
+    flush_post(hft_lane);
     was_sent = hfi_inbox_is_empty(&hft_lane->inbox);
 }
 
@@ -163,9 +161,18 @@ static void behind_another_one_no_thread_yields(void **state)
 /* It may have lost its CPU, and nobody would come back to send what was left to it. */
 static void what_nobody_waits_for_is_not_left_to_one_that_gathers(void **state)
 {
+    static const struct {
+        enum hfi_awaited by;
+        void (*flush)(struct hfi_lane *lane);
+    } posts[] = {{HFI_AWAITED_BY_THREAD, hfi_lane_flush_soon}, /* or nobody knows: a release */
+                 {HFI_AWAITED_BY_THREAD, hfi_lane_flush_posted},
+                 {HFI_AWAITED_PROMPTLY, hfi_lane_flush},
+                 {HFI_AWAITED_BY_NOBODY, hfi_lane_flush}};
     (void)state;
-    for (posted_as = HFI_AWAITED_BY_THREAD; posted_as <= HFI_AWAITED_BY_NOBODY; posted_as++) {
+    for (size_t i = 0; i < sizeof posts / sizeof posts[0]; i++) {
         struct hft_call call;
+        posted_as = posts[i].by;
+        flush_post = posts[i].flush;
         set(&gathering);
         was_sent = false;
         atomic_store(&meets_post, true);
@@ -178,6 +185,40 @@ static void what_nobody_waits_for_is_not_left_to_one_that_gathers(void **state)
         HFT_UNTIL(hft_is_over(&posted));
         hft_is_answered(&posted);
     }
+}
+
+static bool lists_behind;
+
+/* While a thread sends, another one leaves its command to it, as to the holder of the write role. */
+static ssize_t send_and_be_left_more(struct hfi_connection *connection, const void *bytes, size_t size)
+{
+    if (lists_behind) {
+        lists_behind = false;
+        hft_list(hft_lane, &posted, hft_command("PING", HFI_NEVER));
+        hfi_lane_flush(hft_lane);
+        atomic_store(&hft_lane->gathers, true); /* a third one, which has lost its CPU */
+    }
+    return really_send(connection, bytes, size);
+}
+
+static void who_sends_leaves_nothing_to_one_that_gathers(void **state)
+{
+    (void)state;
+    const struct hfi_transport *transport = hft_lane->connection.transport;
+    struct hfi_transport watched = *transport;
+    struct hft_call call;
+    set(&gathering);
+    really_send = watched.send;
+    watched.send = send_and_be_left_more;
+    hft_lane->connection.transport = &watched;
+    lists_behind = true;
+    hft_post(hft_lane, &call, hft_command("PING", HFI_NEVER));
+    hft_lane->connection.transport = transport;
+    atomic_store(&hft_lane->gathers, false);
+    assert_true(hfi_inbox_is_empty(&hft_lane->inbox));
+    HFT_UNTIL(hft_is_over(&call) && hft_is_over(&posted));
+    hft_is_answered(&call);
+    hft_is_answered(&posted);
 }
 
 static bool stands_in_send, is_blocked;
@@ -228,6 +269,7 @@ int main(void)
         cmocka_unit_test(it_is_sent_at_once_where_a_yield_gains_nothing),
         cmocka_unit_test(behind_another_one_no_thread_yields),
         cmocka_unit_test(what_nobody_waits_for_is_not_left_to_one_that_gathers),
+        cmocka_unit_test(who_sends_leaves_nothing_to_one_that_gathers),
         cmocka_unit_test(while_a_sender_has_no_cpu_the_listener_sleeps),
     };
     return cmocka_run_group_tests(tests, hft_lane_start, hft_lane_stop);

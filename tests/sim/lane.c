@@ -505,6 +505,11 @@ void hfi_lane_flush_soon(struct hfi_lane *lane)
     hfi_lane_flush(lane);
 }
 
+void hfi_lane_flush_posted(struct hfi_lane *lane)
+{
+    hfi_lane_flush(lane);
+}
+
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket, int64_t until_ns)
 {
     (void)lane;

@@ -257,6 +257,37 @@ static void threads_come_and_go(void **state)
     assert_true(atomic_load(&made) > NAMES);
 }
 
+static _Atomic(int) given_back; /* the number of the lock that is about to lose its last reference; -1: there are no more */
+
+static void *look_at_lanes(void *arg)
+{
+    char text[24];
+    (void)arg;
+    for (int number; (number = atomic_load(&given_back)) >= 0;) {
+        name_of(number, text);
+        struct hfi_name name = hfi_name_of(HFI_FETCH, text, strlen(text));
+        (void)hfi_table_lane_in_use(&client, &name);
+    }
+    return NULL;
+}
+
+static void who_looks_for_a_lane_keeps_no_lock(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    int before = atomic_load(&alive);
+    atomic_store(&given_back, 0);
+    assert_int_equal(pthread_create(&thread, NULL, look_at_lanes, NULL), 0);
+    for (int i = 0; i < 10 * STEPS; i++) {
+        struct hfi_lock *lock = get(HFI_FETCH, i); /* the cache has none of them */
+        atomic_store(&given_back, i);
+        hfi_table_unref(lock);
+    }
+    atomic_store(&given_back, -1);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(atomic_load(&alive), before);
+}
+
 /* Makes so many other names that a name falls out of the cache. */
 static void push_out(void)
 {
@@ -300,6 +331,7 @@ int main(void)
         TEST(few_locks_have_a_mutex_each),
         TEST(a_fetch_goes_with_its_last_user),
         TEST(a_grant_number_finds_its_lock_while_it_is_there),
+        TEST(who_looks_for_a_lane_keeps_no_lock),
         TEST(the_only_reference_is_known_as_such),
         TEST(each_is_each),
         TEST(a_present_lock_is_found_while_the_table_changes),
