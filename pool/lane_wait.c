@@ -20,6 +20,9 @@ static const struct hfi_trial_rules look_rules = {.score_most = 8, .hits = 1, .p
 /* A yield that gave the CPU to another program is a miss. */
 static const struct hfi_trial_rules yield_rules = {.score_most = 1, .hits = 64, .pause = 64, .pause_most = 1024};
 
+/* Who sleeps stays where the kernel has put it, for seconds. Who yields is moved sooner, so it does not give up at the first long one. */
+static const struct hfi_trial_rules lone_rules = {.score_most = 64, .hits = 64, .pause = 256, .pause_most = 16384, .score_again = 64};
+
 struct waiter { /* on its thread's stack; in the lane's list under the lane's mutex */
     struct hfi_list link;
     struct hfi_park *park;
@@ -72,6 +75,20 @@ static int64_t yield(struct hfi_lane *lane, bool is_first)
     return now_ns;
 }
 
+/* Other programs want the CPU. A reader whom nobody follows yields once before it sleeps, if most such yields are short: then the server
+ * is on this CPU, too, and has answered. On different ones each reply would be a wake-up across them, which costs several times
+ * as much (`bench curves threads`). Followers would have to wait for the CPU with their reader. */
+static enum hfi_taken yield_once(struct hfi_lane *lane, int64_t began_ns)
+{
+    if (atomic_load(&lane->waiting) > 0 || !hfi_trial_ask(&lane->lone_yields, 1))
+        return HFI_EMPTY;
+    (void)sched_yield();
+    bool is_long = was_long(lane, began_ns, hfi_now(lane->deployment->clock), 0);
+    hfi_trial_note(&lane->lone_yields, &lone_rules, !is_long);
+    hfi_lane_flush_now(lane); /* what they left to us */
+    return hfi_lane_take_in(lane, true);
+}
+
 /* The socket was found empty. Looks at it repeatedly instead of sleeping on it. That pays while a trip is a few wake-ups long
  * at most, and the looks find replies. Between two looks this thread yields the core: to the server, to threads that read
  * other lanes, and to those that are about to list their next commands. After some misses looking is off for a while; then it
@@ -85,6 +102,8 @@ static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *par
     bool yields = hfi_trial_ask(&lane->yields, sleeps); /* else other programs want the CPU, and our looks keep the server from it */
     bool pays = hfi_costs_looks(&lane->deployment->costs, &trip) && yields;
     atomic_store_explicit(&lane->readers_look, pays, memory_order_relaxed);
+    if (!yields)
+        return yield_once(lane, began_ns);
     if (!pays || !hfi_trial_ask(&lane->looks, sleeps))
         return HFI_EMPTY;
     for (int i = 0; now_ns < until_ns && !hfi_costs_look_is_over(&trip, now_ns - began_ns, i); i++) {

@@ -13,7 +13,7 @@ bool hfi_trial_ask(struct hfi_trial *trial, int calls)
     if (trial->pause > 0)
         return false;
     if (trial->score == 0)
-        trial->score = 1;
+        trial->score = trial->again > 0 ? trial->again : 1;
     return true;
 }
 
@@ -30,6 +30,7 @@ static void note_miss(struct hfi_trial *trial, const struct hfi_trial_rules *rul
     trial->hits = 0;
     if (--trial->score > 0)
         return;
+    trial->again = rules->score_again;
     trial->pause = rules->pause << trial->misses;
     if (trial->pause < rules->pause_most)
         trial->misses++;

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,6 +24,15 @@
 #define ON_OUR_CPU 1000 /* a score: the server seems to be there, for many sleeps, */
 #define ON_ITS_CPU (-1000) /* or there, for many finds */
 #define SOME_LOOKS 20
+
+static void thaw_and_have_answers(const pthread_t *threads, struct hft_call *calls, int count)
+{
+    hft_server_thaw(hft_server);
+    for (int i = 0; i < count; i++) {
+        (void)pthread_join(threads[i], NULL);
+        hft_is_answered(&calls[i]);
+    }
+}
 
 static bool somebody_reads(void)
 {
@@ -357,11 +367,7 @@ static void list_while_the_read_role_passes(int count, int server_cpu)
     }
     assert_false(atomic_load(&lists_meanwhile));
     HFT_UNTIL(hfi_inbox_is_empty(&hft_lane->inbox));
-    hft_server_thaw(hft_server);
-    for (int i = 0; i < count; i++) {
-        (void)pthread_join(threads[i], NULL);
-        hft_is_answered(&calls[i]);
-    }
+    thaw_and_have_answers(threads, calls, count);
     hft_wait(hft_lane, &late);
     hft_is_answered(&late);
     have_a_crowd_that_looks(false);
@@ -404,11 +410,7 @@ static void who_sleeps_for_long_is_no_follower_any_more(void **state)
         HFT_UNTIL(hft_is_asleep(atomic_load(&waiting[i].tid)));
     HFT_UNTIL(joined() == 1);
     HFT_UNTIL(hfi_followers_count(&hft_lane->deployment->followers, hft_now()) == 0);
-    hft_server_thaw(hft_server);
-    for (int i = 0; i < 2; i++) {
-        (void)pthread_join(threads[i], NULL);
-        hft_is_answered(&calls[i]);
-    }
+    thaw_and_have_answers(threads, calls, 2);
     assert_int_equal(joined(), 0);
 }
 
@@ -418,7 +420,6 @@ static _Atomic(int) answer_at; /* at this one of them the reply is waited for; 0
 
 int __real_sched_yield(void);
 int __wrap_sched_yield(void);
-
 int __wrap_sched_yield(void)
 {
     if (is_watched && atomic_fetch_add(&yields, 1) + 1 == atomic_load(&answer_at)) {
@@ -434,8 +435,9 @@ static void *wait_for_reply_watched(void *arg)
     return wait_for_reply(arg);
 }
 
-/* till: the look that finds the reply, if the thread does not sleep before; 0: none does. pause: of yields, for so many sleeps. */
-static int looks_in_pause_at_silent_server(int till, int pause)
+/* till: the look that finds the reply, if the thread does not sleep before; 0: none does. The pauses: of yields, and of one before
+ * a sleep, for so many sleeps. */
+static int looks_in_pauses_at_silent_server(int till, int pause, int lone_pause)
 {
     struct hft_call call;
     struct waiting waiting = {.call = &call};
@@ -445,8 +447,9 @@ static int looks_in_pause_at_silent_server(int till, int pause)
     hft_server_freeze(hft_server);
     atomic_store(&hft_lane->deployment->costs.wake_up_ns, HFI_MS); /* so it looks, */
     atomic_store(&hft_lane->rtt_ns, HFI_MS / 100);
-    hft_lane->looks = hft_lane->yields = (struct hfi_trial){0}; /* as nothing has spoken against it */
+    hft_lane->looks = hft_lane->yields = hft_lane->lone_yields = (struct hfi_trial){0}; /* as nothing has spoken against it */
     hft_lane->yields.pause = pause;
+    hft_lane->lone_yields.pause = lone_pause;
     atomic_store(&hft_lane->server_cpu, SOME_LOOKS);
     atomic_store(&hft_lane->gave_cpu, false);
     atomic_store(&yields, 0);
@@ -467,7 +470,7 @@ static int looks_in_pause_at_silent_server(int till, int pause)
 
 static int looks_at_silent_server(int till)
 {
-    return looks_in_pause_at_silent_server(till, 0);
+    return looks_in_pauses_at_silent_server(till, 0, 0);
 }
 
 static void a_look_at_a_server_that_says_nothing_ends(void **state)
@@ -498,9 +501,39 @@ static void it_is_known_whether_readers_look(void **state)
         if (i == 0)
             (void)is_left_and_sent(3, 2, 0); /* nobody looks */
         else
-            assert_int_equal(looks_in_pause_at_silent_server(0, INT_MAX), 0); /* another program wants the CPU */
+            assert_int_equal(looks_in_pauses_at_silent_server(0, INT_MAX, INT_MAX), 0); /* another program wants the CPU */
         assert_false(atomic_load(&hft_lane->readers_look));
     }
+}
+
+static void beside_other_programs_one_yields_once_before_it_sleeps(void **state)
+{
+    (void)state;
+    assert_int_equal(looks_in_pauses_at_silent_server(1, INT_MAX, 0), 1); /* and finds the reply */
+    assert_int_equal(looks_in_pauses_at_silent_server(0, INT_MAX, 0), 1);
+    assert_int_equal(hft_lane->lone_yields.hits + hft_lane->lone_yields.misses, 1);
+}
+
+static void who_is_followed_sleeps_at_once(void **state)
+{
+    struct hft_call calls[2];
+    struct waiting waiting[2] = {{.call = &calls[0]}, {.call = &calls[1]}};
+    pthread_t threads[2]; /* the first one reads */
+    struct pollfd kick = {hft_lane->wake_fd, POLLIN, 0};
+    (void)state;
+    hft_server_freeze(hft_server);
+    for (int i = 0; i < 2; i++) {
+        hft_post(hft_lane, &calls[i], hft_command("PING", HFI_NEVER));
+        assert_int_equal(pthread_create(&threads[i], NULL, i == 0 ? wait_for_reply_watched : wait_for_reply, &waiting[i]), 0);
+        HFT_UNTIL(somebody_reads() && atomic_load(&hft_lane->waiting) == i && hft_is_asleep(atomic_load(&waiting[i].tid)));
+        hft_lane->lone_yields = (struct hfi_trial){0};
+        hft_lane->yields.pause = INT_MAX;
+        atomic_store(&yields, 0);
+    }
+    (void)eventfd_write(kick.fd, 1);
+    HFT_UNTIL(poll(&kick, 1, 0) == 0 && hft_is_asleep(atomic_load(&waiting[0].tid))); /* again */
+    assert_int_equal(atomic_load(&yields), 0);
+    thaw_and_have_answers(threads, calls, 2);
 }
 
 /* How often a thread looks for its wake-up while another one reads, beside so many. */
@@ -524,13 +557,9 @@ static int looks_for_wake_up(int followers)
     hft_have_followers(followers);
     assert_int_equal(pthread_create(&threads[1], NULL, wait_for_reply_watched, &waiting[1]), 0);
     HFT_UNTIL(joined() != 2 * (uint32_t)followers && hft_is_asleep(atomic_load(&waiting[1].tid)));
-    int looks = atomic_load(&yields);
     bool in_time = hfi_followers_count(&hft_lane->deployment->followers, hft_now()) >= followers;
-    hft_server_thaw(hft_server);
-    for (int i = 0; i < 2; i++) {
-        (void)pthread_join(threads[i], NULL);
-        hft_is_answered(&calls[i]);
-    }
+    int looks = atomic_load(&yields);
+    thaw_and_have_answers(threads, calls, 2);
     for (int i = 0; i < 2; i++)
         atomic_store(&hft_lane->deployment->followers.periods[i], 0);
     return in_time ? looks : looks_for_wake_up(followers); /* they were counted no more */
@@ -612,6 +641,8 @@ int main(void)
         cmocka_unit_test(a_look_at_a_server_that_says_nothing_ends),
         cmocka_unit_test(the_look_that_finds_a_reply_is_noted),
         cmocka_unit_test(it_is_known_whether_readers_look),
+        cmocka_unit_test(beside_other_programs_one_yields_once_before_it_sleeps),
+        cmocka_unit_test(who_is_followed_sleeps_at_once),
         cmocka_unit_test(one_of_a_crowd_looks_when_that_has_its_turn),
         cmocka_unit_test(a_command_listed_as_the_lane_comes_up_and_flushed_later_is_sent),
     };

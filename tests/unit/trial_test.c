@@ -12,6 +12,8 @@
 static const struct hfi_trial_rules spin = {.score_most = 8, .hits = 1, .pause = 64, .pause_most = 1024};
 static const struct hfi_trial_rules yields = {.score_most = 1, .hits = 64, .pause = 64, .pause_most = 1024};
 
+static const struct hfi_trial_rules lone = {.score_most = 64, .hits = 64, .pause = 256, .pause_most = 16384, .score_again = 64};
+
 #define SHORT true
 #define LONG  false
 
@@ -169,6 +171,33 @@ static void short_yields_of_before_a_long_one_do_not_count(void **state)
     assert_int_equal(pause_of(&trial), 255);
 }
 
+/* The number of long ones in a row that begin a pause. */
+static int long_ones(struct hfi_trial *trial)
+{
+    int count = 0;
+    for (; hfi_trial_is_on(trial); count++)
+        hfi_trial_note(trial, &lone, LONG);
+    return count;
+}
+
+static void behind_a_pause_so_many_misses_begin_the_next_one(void **state)
+{
+    static const int pauses[] = {256, 512, 1024, 2048, 4096, 8192, 16384, 16384};
+    struct hfi_trial trial = {0};
+    (void)state;
+    assert_true(hfi_trial_ask(&trial, 1));
+    assert_int_equal(long_ones(&trial), 1); /* nothing is known yet */
+    for (size_t i = 0; i < sizeof pauses / sizeof pauses[0]; i++) {
+        assert_int_equal(pause_of(&trial), pauses[i] - 1);
+        assert_int_equal(long_ones(&trial), 64);
+    }
+    (void)pause_of(&trial);
+    for (int i = 0; i < 64; i++)
+        hfi_trial_note(&trial, &lone, SHORT);
+    assert_int_equal(long_ones(&trial), 64);
+    assert_int_equal(pause_of(&trial), 255);
+}
+
 static void a_question_may_stand_for_several(void **state)
 {
     struct hfi_trial trial = {0};
@@ -195,6 +224,7 @@ int main(void)
         cmocka_unit_test(a_yield_that_took_too_long_pauses_for_so_many_sleeps),
         cmocka_unit_test(so_many_short_yields_in_a_row_make_the_next_pause_the_first_one_again),
         cmocka_unit_test(short_yields_of_before_a_long_one_do_not_count),
+        cmocka_unit_test(behind_a_pause_so_many_misses_begin_the_next_one),
         cmocka_unit_test(a_question_may_stand_for_several),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
