@@ -75,12 +75,12 @@ static int64_t yield(struct hfi_lane *lane, bool is_first)
     return now_ns;
 }
 
-/* Other programs want the CPU. A reader whom nobody follows yields once before it sleeps, if most such yields are short: then the server
- * is on this CPU, too, and has answered. On different ones each reply would be a wake-up across them, which costs several times
+/* Other programs want the CPU. A reader whom nobody follows yields once before it sleeps, if most such yields are short: then a near
+ * server is on this CPU, too, and has answered. On different ones each reply would be a wake-up across them, which costs several times
  * as much (`bench curves threads`). Followers would have to wait for the CPU with their reader. */
 static enum hfi_taken yield_once(struct hfi_lane *lane, int64_t began_ns)
 {
-    if (atomic_load(&lane->waiting) > 0 || !hfi_trial_ask(&lane->lone_yields, 1))
+    if (atomic_load(&lane->waiting) > 0 || !hfi_lane_is_near(lane) || !hfi_trial_ask(&lane->lone_yields, 1))
         return HFI_EMPTY;
     (void)sched_yield();
     bool is_long = was_long(lane, began_ns, hfi_now(lane->deployment->clock), 0);
