@@ -93,7 +93,7 @@ struct hfi_lane {
     size_t in_capacity;
     struct hfi_trial looks;  /* does looking at the socket pay? A hit: it found something */
     struct hfi_trial yields; /* does yielding pay? A hit: the yield was short */
-    struct hfi_trial lone_yields; /* and one before a sleep, for a reader whom nobody follows? */
+    struct hfi_trial lone_yields; /* and one before a sleep, for a reader who is alone? A hit: it was short, and found a reply */
     int wake_fd;             /* eventfd that the reader polls beside the socket */
 
     struct hfi_connection connection; /* changed with both roles free and the mutex held */

@@ -20,8 +20,10 @@ static const struct hfi_trial_rules look_rules = {.score_most = 8, .hits = 1, .p
 /* A yield that gave the CPU to another program is a miss. */
 static const struct hfi_trial_rules yield_rules = {.score_most = 1, .hits = 64, .pause = 64, .pause_most = 1024};
 
-/* Who sleeps stays where the kernel has put it, for seconds. Who yields is moved sooner, so it does not give up at the first long one. */
-static const struct hfi_trial_rules lone_rules = {.score_most = 64, .hits = 64, .pause = 256, .pause_most = 16384, .score_again = 64};
+/* Who sleeps stays for seconds where the kernel has put it; who yields is moved sooner. So behind a pause 64 may be long in a row, but
+ * for good only one of five. */
+static const struct hfi_trial_rules lone_rules = {
+    .score_most = 256, .miss_takes = 4, .hits = 64, .pause = 256, .pause_most = 16384, .score_again = 256};
 
 struct waiter { /* on its thread's stack; in the lane's list under the lane's mutex */
     struct hfi_list link;
@@ -75,18 +77,30 @@ static int64_t yield(struct hfi_lane *lane, bool is_first)
     return now_ns;
 }
 
-/* Other programs want the CPU. A reader whom nobody follows yields once before it sleeps, if most such yields are short: then a near
- * server is on this CPU, too, and has answered. On different ones each reply would be a wake-up across them, which costs several times
- * as much (`bench curves threads`). Followers would have to wait for the CPU with their reader. */
-static enum hfi_taken yield_once(struct hfi_lane *lane, int64_t began_ns)
+/* Nobody tests the inbox soon from here on: who lists, sends. */
+static void leave_inbox(struct hfi_lane *lane)
 {
-    if (atomic_load(&lane->waiting) > 0 || !hfi_lane_is_near(lane) || !hfi_trial_ask(&lane->lone_yields, 1))
+    atomic_store(&lane->looks_again, false);
+    hfi_lane_flush_now(lane); /* behind the store: what was left before it */
+}
+
+/* Other programs want the CPU. A reader who is alone on its lane yields once before it sleeps, if that finds replies and seldom lasts long:
+ * then a near server is on this CPU, too. On different ones each reply would be a wake-up across them, which costs several times as
+ * much (`bench curves threads`). Others would have to wait for the CPU with their reader. */
+static enum hfi_taken yield_once(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t own_ns)
+{
+    if (atomic_load(&lane->threads) > 1 || !hfi_lane_is_near(lane) || !hfi_trial_ask(&lane->lone_yields, 1))
         return HFI_EMPTY;
-    (void)sched_yield();
-    bool is_long = was_long(lane, began_ns, hfi_now(lane->deployment->clock), 0);
-    hfi_trial_note(&lane->lone_yields, &lone_rules, !is_long);
-    hfi_lane_flush_now(lane); /* what they left to us */
-    return hfi_lane_take_in(lane, true);
+    leave_inbox(lane); /* who lists meanwhile sends: it may last */
+    int64_t before_ns = hfi_now(lane->deployment->clock);
+    if (!hfi_park_is_woken(park, epoch))
+        (void)sched_yield();
+    bool is_long = was_long(lane, before_ns, hfi_now(lane->deployment->clock), own_ns);
+    atomic_store(&lane->looks_again, true);
+    enum hfi_taken taken = hfi_lane_take_in(lane, !is_long);
+    if (taken != HFI_EMPTY || is_long) /* else the server is elsewhere, and nobody wants this CPU: that says nothing */
+        hfi_trial_note(&lane->lone_yields, &lone_rules, !is_long);
+    return taken;
 }
 
 /* The socket was found empty. Looks at it repeatedly instead of sleeping on it. That pays while a trip is a few wake-ups long
@@ -103,7 +117,7 @@ static enum hfi_taken look_for_reply(struct hfi_lane *lane, struct hfi_park *par
     bool pays = hfi_costs_looks(&lane->deployment->costs, &trip) && yields;
     atomic_store_explicit(&lane->readers_look, pays, memory_order_relaxed);
     if (!yields)
-        return yield_once(lane, began_ns);
+        return yield_once(lane, park, epoch, trip.own_ns);
     if (!pays || !hfi_trial_ask(&lane->looks, sleeps))
         return HFI_EMPTY;
     for (int i = 0; now_ns < until_ns && !hfi_costs_look_is_over(&trip, now_ns - began_ns, i); i++) {
@@ -166,13 +180,6 @@ static bool is_left_alone_locked(const struct hfi_lane *lane)
     if (atomic_load(&lane->blocked))
         return watch != HFI_LOOKS_SOON;
     return lane->in_flight_count > 0 && hfi_lane_is_overlooked_locked(lane);
-}
-
-/* Nobody tests the inbox soon from here on: who lists, sends. */
-static void leave_inbox(struct hfi_lane *lane)
-{
-    atomic_store(&lane->looks_again, false);
-    hfi_lane_flush_now(lane); /* behind the store: what was left before it */
 }
 
 /* The thread that began to wait last: its wait will last longest, so the role moves least. NULL: nobody is to read. */

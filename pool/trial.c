@@ -13,7 +13,7 @@ bool hfi_trial_ask(struct hfi_trial *trial, int calls)
     if (trial->pause > 0)
         return false;
     if (trial->score == 0)
-        trial->score = trial->again > 0 ? trial->again : 1;
+        trial->score = 1;
     return true;
 }
 
@@ -28,9 +28,10 @@ static void note_hit(struct hfi_trial *trial, const struct hfi_trial_rules *rule
 static void note_miss(struct hfi_trial *trial, const struct hfi_trial_rules *rules)
 {
     trial->hits = 0;
-    if (--trial->score > 0)
+    trial->score -= rules->miss_takes > 0 ? rules->miss_takes : 1;
+    if (trial->score > 0)
         return;
-    trial->again = rules->score_again;
+    trial->score = rules->score_again;
     trial->pause = rules->pause << trial->misses;
     if (trial->pause < rules->pause_most)
         trial->misses++;

@@ -53,6 +53,15 @@ void hft_is_answered(struct hft_call *call)
     hft_call_done(call);
 }
 
+void hft_thaw_and_have_answers(const pthread_t *threads, struct hft_call *calls, int count)
+{
+    hft_server_thaw(hft_server);
+    for (int i = 0; i < count; i++) {
+        (void)pthread_join(threads[i], NULL);
+        hft_is_answered(&calls[i]);
+    }
+}
+
 bool hft_takes_read_role(void)
 {
     hfi_lane_lock(hft_lane);

@@ -16,6 +16,7 @@ int hft_lane_stop(void **state);
 void hft_let_listener_sleep(void); /* without an end, on what is owed, or on nothing: it sends nothing meanwhile */
 /* Asserts it, and frees the reply. */
 void hft_is_answered(struct hft_call *call);
+void hft_thaw_and_have_answers(const pthread_t *threads, struct hft_call *calls, int count); /* each waits for one */
 bool hft_takes_read_role(void); /* false: another thread has it */
 void hft_give_read_role_back(void);
 void hft_have_followers(int count); /* seem to have begun to wait now */

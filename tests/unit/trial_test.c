@@ -12,7 +12,8 @@
 static const struct hfi_trial_rules spin = {.score_most = 8, .hits = 1, .pause = 64, .pause_most = 1024};
 static const struct hfi_trial_rules yields = {.score_most = 1, .hits = 64, .pause = 64, .pause_most = 1024};
 
-static const struct hfi_trial_rules lone = {.score_most = 64, .hits = 64, .pause = 256, .pause_most = 16384, .score_again = 64};
+static const struct hfi_trial_rules lone = {
+    .score_most = 256, .miss_takes = 4, .hits = 64, .pause = 256, .pause_most = 16384, .score_again = 256};
 
 #define SHORT true
 #define LONG  false
@@ -198,6 +199,26 @@ static void behind_a_pause_so_many_misses_begin_the_next_one(void **state)
     assert_int_equal(pause_of(&trial), 255);
 }
 
+/* Of the trial that has just begun again. */
+static int one_long_of(int count, int most)
+{
+    struct hfi_trial trial = {0};
+    int noted = 0;
+    (void)long_ones(&trial);
+    (void)pause_of(&trial);
+    for (; hfi_trial_is_on(&trial) && noted < most; noted++)
+        hfi_trial_note(&trial, &lone, noted % count == 0 ? LONG : SHORT);
+    return noted;
+}
+
+static void more_than_one_long_of_five_begin_a_pause(void **state)
+{
+    (void)state;
+    assert_int_equal(one_long_of(5, 10000), 10000);
+    assert_in_range(one_long_of(4, 10000), 64, 1100);
+    assert_in_range(one_long_of(2, 10000), 64, 180);
+}
+
 static void a_question_may_stand_for_several(void **state)
 {
     struct hfi_trial trial = {0};
@@ -225,6 +246,7 @@ int main(void)
         cmocka_unit_test(so_many_short_yields_in_a_row_make_the_next_pause_the_first_one_again),
         cmocka_unit_test(short_yields_of_before_a_long_one_do_not_count),
         cmocka_unit_test(behind_a_pause_so_many_misses_begin_the_next_one),
+        cmocka_unit_test(more_than_one_long_of_five_begin_a_pause),
         cmocka_unit_test(a_question_may_stand_for_several),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
