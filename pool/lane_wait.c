@@ -20,8 +20,8 @@ static const struct hfi_trial_rules look_rules = {.score_most = 8, .hits = 1, .p
 /* A yield that gave the CPU to another program is a miss. */
 static const struct hfi_trial_rules yield_rules = {.score_most = 1, .hits = 64, .pause = 64, .pause_most = 1024};
 
-/* Who sleeps stays for seconds where the kernel has put it; who yields is moved sooner. So behind a pause 64 may be long in a row, but
- * for good only one of five. */
+/* Who sleeps stays for seconds where the kernel has put it; who yields is moved sooner. Hence patience: behind a pause the 64th long one in
+ * a row begins the next one. In the long run more than one does beside four that find a reply. Pauses are in sleeps of a lone reader. */
 static const struct hfi_trial_rules lone_rules = {
     .score_most = 256, .miss_takes = 4, .hits = 64, .pause = 256, .pause_most = 16384, .score_again = 256};
 
@@ -84,21 +84,24 @@ static void leave_inbox(struct hfi_lane *lane)
     hfi_lane_flush_now(lane); /* behind the store: what was left before it */
 }
 
-/* Other programs want the CPU. A reader who is alone on its lane yields once before it sleeps, if that finds replies and seldom lasts long:
- * then a near server is on this CPU, too. On different ones each reply would be a wake-up across them, which costs several times as
- * much (`bench curves threads`). Others would have to wait for the CPU with their reader. */
+/* Other programs want the CPU. A reader who is alone on its lane yields once before it sleeps, unless too many of these yields are long.
+ * Where one finds the reply, the server probably is on this CPU, too. On different ones each reply would be a wake-up across them, which
+ * costs several times as much (`bench curves threads`). Other threads would have to wait for the CPU with their reader. */
 static enum hfi_taken yield_once(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t own_ns)
 {
     if (atomic_load(&lane->threads) > 1 || !hfi_lane_is_near(lane) || !hfi_trial_ask(&lane->lone_yields, 1))
         return HFI_EMPTY;
     leave_inbox(lane); /* who lists meanwhile sends: it may last */
     int64_t before_ns = hfi_now(lane->deployment->clock);
-    if (!hfi_park_is_woken(park, epoch))
-        (void)sched_yield();
+    if (hfi_park_is_woken(park, epoch)) {
+        atomic_store(&lane->looks_again, true);
+        return HFI_EMPTY;
+    }
+    (void)sched_yield();
     bool is_long = was_long(lane, before_ns, hfi_now(lane->deployment->clock), own_ns);
     atomic_store(&lane->looks_again, true);
     enum hfi_taken taken = hfi_lane_take_in(lane, !is_long);
-    if (taken != HFI_EMPTY || is_long) /* else the server is elsewhere, and nobody wants this CPU: that says nothing */
+    if (taken == HFI_GOT || is_long) /* else nobody wanted this CPU, and the server is elsewhere: a short yield costs little */
         hfi_trial_note(&lane->lone_yields, &lone_rules, !is_long);
     return taken;
 }

@@ -7,15 +7,15 @@
 #include <stdbool.h>
 
 struct hfi_trial_rules {
-    int score_most;        /* after many hits so many misses in a row, of one each, begin a pause */
+    int score_most;        /* hits raise the score up to this */
     int hits;              /* this many hits without a miss between them make the next pause the first one again */
     int pause, pause_most; /* the first pause, in calls of hfi_trial_ask; doubled up to pause_most */
-    int miss_takes;        /* so much off the score; 0: 1 */
-    int score_again;       /* with which a pause ends; 0: 1, so that one miss begins the next one */
+    int miss_takes;        /* a miss takes so much off the score; 0: 1. At 0 a pause begins */
+    int score_again;       /* the score behind a pause; 0: 1, so that one miss begins the next one */
 };
 
 struct hfi_trial { /* initially zeroed: tries, with a score of 1 */
-    int score;  /* > 0: trying has paid lately. A hit adds 1 */
+    int score;  /* what misses may take off before a pause begins; in a pause score_again. A hit adds 1 */
     int pause;  /* > 0: the call of hfi_trial_ask, counted from now, that says true again */
     int misses; /* how often the next pause is doubled */
     int hits;   /* since the last miss, up to rules->hits */
