@@ -201,6 +201,16 @@ static ssize_t send_and_be_left_more(struct hfi_connection *connection, const vo
     return really_send(connection, bytes, size);
 }
 
+/* With both roles: the listener may be about to receive, or to send. */
+static void use_transport(const struct hfi_transport *transport)
+{
+    HFT_UNTIL(hft_takes_read_role());
+    HFT_UNTIL(!atomic_exchange(&hft_lane->writing, true));
+    hft_lane->connection.transport = transport;
+    atomic_store(&hft_lane->writing, false);
+    hft_give_read_role_back();
+}
+
 static void who_sends_leaves_nothing_to_one_that_gathers(void **state)
 {
     (void)state;
@@ -210,10 +220,10 @@ static void who_sends_leaves_nothing_to_one_that_gathers(void **state)
     set(&gathering);
     really_send = watched.send;
     watched.send = send_and_be_left_more;
-    hft_lane->connection.transport = &watched;
+    use_transport(&watched);
     lists_behind = true;
     hft_post(hft_lane, &call, hft_command("PING", HFI_NEVER));
-    hft_lane->connection.transport = transport;
+    use_transport(transport);
     atomic_store(&hft_lane->gathers, false);
     assert_true(hfi_inbox_is_empty(&hft_lane->inbox));
     HFT_UNTIL(hft_is_over(&call) && hft_is_over(&posted));
@@ -251,9 +261,9 @@ static void while_a_sender_has_no_cpu_the_listener_sleeps(void **state)
         set(&gathering);
         is_blocked = i == 1;
         stands_in_send = true;
-        hft_lane->connection.transport = &watched;
+        use_transport(&watched);
         hft_post(hft_lane, &call, hft_command("PING", HFI_NEVER));
-        hft_lane->connection.transport = transport;
+        use_transport(transport);
         assert_true(hfi_inbox_is_empty(&hft_lane->inbox));
         assert_false(atomic_load(&hft_lane->blocked));
         HFT_UNTIL(hft_is_over(&call) && hft_is_over(&posted));

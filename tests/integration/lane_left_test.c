@@ -514,13 +514,13 @@ static void who_is_followed_sleeps_at_once(void **state)
     pthread_t threads[2]; /* the first one reads */
     struct pollfd kick = {hft_lane->wake_fd, POLLIN, 0};
     (void)state;
+    hft_lane->lone_yields = (struct hfi_trial){0};
+    hft_lane->yields.pause = INT_MAX;
     hft_server_freeze(hft_server);
     for (int i = 0; i < 2; i++) {
         hft_post(hft_lane, &calls[i], hft_command("PING", HFI_NEVER));
         assert_int_equal(pthread_create(&threads[i], NULL, i == 0 ? wait_for_reply_watched : wait_for_reply, &waiting[i]), 0);
         HFT_UNTIL(somebody_reads() && atomic_load(&hft_lane->waiting) == i && hft_is_asleep(atomic_load(&waiting[i].tid)));
-        hft_lane->lone_yields = (struct hfi_trial){0};
-        hft_lane->yields.pause = INT_MAX;
         atomic_store(&yields, 0);
     }
     atomic_store(&hft_lane->deployment->costs.send_ns, HFI_MS); /* near, so it would yield */
