@@ -20,7 +20,7 @@ static const struct hfi_trial_rules look_rules = {.score_most = 8, .hits = 1, .p
 /* A yield that gave the CPU to another program is a miss. */
 static const struct hfi_trial_rules yield_rules = {.score_most = 1, .hits = 64, .pause = 64, .pause_most = 1024};
 
-/* Who sleeps stays for seconds where the kernel has put it; who yields is moved sooner. Hence patience: behind a pause the 64th long one in
+/* Who sleeps stays for long where the kernel has put it; who yields is moved sooner. Hence patience: behind a pause the 64th long one in
  * a row begins the next one. In the long run more than one does beside four that find a reply. Pauses are in sleeps of a lone reader. */
 static const struct hfi_trial_rules lone_rules = {
     .score_most = 256, .miss_takes = 4, .hits = 64, .pause = 256, .pause_most = 16384, .score_again = 256};
@@ -93,10 +93,8 @@ static enum hfi_taken yield_once(struct hfi_lane *lane, struct hfi_park *park, u
         return HFI_EMPTY;
     leave_inbox(lane); /* who lists meanwhile sends: it may last */
     int64_t before_ns = hfi_now(lane->deployment->clock);
-    if (hfi_park_is_woken(park, epoch)) {
-        atomic_store(&lane->looks_again, true);
+    if (hfi_park_is_woken(park, epoch))
         return HFI_EMPTY;
-    }
     (void)sched_yield();
     bool is_long = was_long(lane, before_ns, hfi_now(lane->deployment->clock), own_ns);
     atomic_store(&lane->looks_again, true);

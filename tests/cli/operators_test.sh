@@ -12,6 +12,7 @@ labels() {
     [ "$(grep -c '^label ' heard.txt)" = "$count" ]
 }
 
+# told_label ARGUMENTS...: what holdfast says of them in JSON has a holder's label; it stays in told.json.
 told_label() {
     "$hf" "$@" >told.json
     grep -q '"label": *"' told.json
