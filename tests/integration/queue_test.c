@@ -52,6 +52,7 @@ static hf_client *client_without(struct fixture *f, const char *right)
 static void the_live_one_has_it(struct fixture *f, hf_client *holder)
 {
     struct hft_taker taker;
+    hft_until_it_listens(f, f->b); /* while nobody is heard, only the order counts */
     hf_lease *lease = must_take(f, holder, "x", HF_LOCK(.lease_ms = 30000));
     hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 20000));
     HFT_UNTIL_TRUE(hft_queued(f->server, "x") == 1);
