@@ -190,12 +190,13 @@ void sim_give_back(struct sim_holding *holding)
     sim_call_took("release", began, command_ms());
 }
 
-/* Acquires and releases a lingering lease, in no time and without the oracle, until its block of fences is used up:
- * the next acquirer waits for the next block. */
-static void use_up_fences(const struct sim_actor *actor, const char *name)
+/* Acquires and releases a lingering lease, in no time and without the oracle, which hears of one call, until its block of fences
+ * is used up: the next acquirer waits for the next block. */
+static void use_up_fences(const struct sim_actor *actor, int lock, const char *name)
 {
     hf_lock_options options = {.size = sizeof options, .lease_ms = 100, .wait_ms = 200, .linger_ms = 50};
     hf_lease *lease;
+    sim_oracle_calls(&history.oracle, sim_asker(false), lock);
     hf_status status = hf_lock_acquire(actor->process->client, name, &options, &lease, NULL);
     int64_t began = sim.now, fence = 0;
     sim_stops_pause(true);
@@ -218,7 +219,7 @@ static void lock_once(struct sim_actor *actor)
     char name[16];
     const char *dialect = some_lock(&lock, name);
     if (history.uses_up_fences && sim_chance(15))
-        use_up_fences(actor, name);
+        use_up_fences(actor, lock, name);
     struct sim_holding *holding = sim_watch_expect(lock);
     holding->shared = shares();
     hf_lock_options options = {.size = sizeof options,
