@@ -142,7 +142,7 @@ static void judge_all_locked(struct hfi_lane *lane, const struct hfi_command *an
     int64_t now_ns = answer->answered_ns;
     lane->connected = hfi_confirmation_connected(answer->reply);
     if (needed == NULL || needed->count == 0) /* a primary alone could vanish with all that it has granted */
-        release_held_locked(lane, 1, 1, true, now_ns);
+        release_held_locked(lane, 1, 0, true, now_ns);
     else if (now_ns >= needed->until_ns) /* whom it leaves out may be back */
         release_held_locked(lane, 1, needed->count + 1, false, now_ns);
     else

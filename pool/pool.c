@@ -147,6 +147,7 @@ hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct h
     new->deployment.self = self;
     new->deployment.clock = clock;
     new->deployment.log = log != NULL ? *log : silence;
+    int64_t until_ns = hfi_after_ms(hfi_now(clock), settings->connect_ms);
     hf_status status = build(new, settings, error);
     if (status == HF_OK) {
         *pool = new; /* from now on the listener calls the owner, which calls the pool */
@@ -158,6 +159,8 @@ hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct h
         hfi_peer_wait_for_verdict(&new->node->peer);
         if (!hfi_lane_is_up(hfi_pool_lane(new, HFI_LOCK_LANE, 0)))
             status = hfi_pool_why_down(new, error);
+        else
+            hfi_pool_wait_for_replicas(new, until_ns);
         if (status != HF_OK)
             (void)end(new, hfi_now(clock));
     }
@@ -274,9 +277,19 @@ void hfi_pool_server(const struct hfi_pool *pool, struct hfi_server *server)
     hfi_peer_server(&pool->node->peer, server);
 }
 
+bool hfi_pool_verifies(const struct hfi_pool *pool)
+{
+    return hfi_secure_verifies(pool->deployment.secure);
+}
+
 bool hfi_pool_report(const struct hfi_pool *pool, bool asks_clocks, struct hfi_topology_report *report)
 {
     return hfi_topology_report(pool->deployment.topology, asks_clocks, report);
+}
+
+void hfi_pool_wait_for_replicas(struct hfi_pool *pool, int64_t until_ns)
+{
+    hfi_topology_wait_for_replicas(pool->deployment.topology, until_ns);
 }
 
 void hfi_pool_kick(struct hfi_pool *pool)

@@ -18,7 +18,8 @@
 struct hfi_pool;
 
 /* Starts the listener (all signals blocked in it). Unless lazy, dials one lock lane and the reserved lane, and waits
- * for the lock lane: HF_OK, UNAVAILABLE, DENIED, PROTOCOL, NOMEM. Other lanes are dialled when first asked for.
+ * for the lock lane, then until it is known who has to confirm, or connect_ms are over: HF_OK, UNAVAILABLE, DENIED,
+ * PROTOCOL, NOMEM. Other lanes are dialled when first asked for.
  * *pool is set before the first call of an op. */
 hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct hfi_pool_ops *ops, void *self,
                         const struct hfi_clock *clock, const struct hfi_log *log, bool lazy, struct hfi_pool **pool,
@@ -53,8 +54,13 @@ hf_status hfi_pool_why_down(struct hfi_pool *pool, hf_error *error);
 const char *hfi_pool_server_name(const struct hfi_pool *pool);
 void hfi_pool_server(const struct hfi_pool *pool, struct hfi_server *server); /* as of the last handshake */
 
+bool hfi_pool_verifies(const struct hfi_pool *pool); /* as hfi_secure_verifies */
+
 /* What sentinels say, as hfi_topology_report. False: there are none. */
 bool hfi_pool_report(const struct hfi_pool *pool, bool asks_clocks, struct hfi_topology_report *report);
+
+/* As hfi_topology_wait_for_replicas. */
+void hfi_pool_wait_for_replicas(struct hfi_pool *pool, int64_t until_ns);
 
 /* Async-signal-safe: makes the listener call ops->kicked. */
 void hfi_pool_kick(struct hfi_pool *pool);

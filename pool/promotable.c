@@ -71,7 +71,7 @@ void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_na
     promotable->heard_ns = now_ns;
     promotable->needed.count = 0; /* until it is known who follows the new one */
     promotable->needed.until_ns = HFI_NEVER;
-    promotable->leaves_out = false;
+    promotable->is_known = promotable->leaves_out = false;
 }
 
 /* Where the sentinel speaks of it; NULL: nowhere. */
@@ -220,7 +220,9 @@ bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_sa
         }
     }
     promotable->leaves_out = needed.until_ns != HFI_NEVER;
-    if (!is_known_who_there_is(said, count, known, now_ns, &needed.until_ns) || overflows)
+    bool is_known = is_known_who_there_is(said, count, known, now_ns, &needed.until_ns);
+    promotable->is_known = is_known || overflows;
+    if (!is_known || overflows)
         needed.count = 0; /* who is not listed could be promoted: nothing is confirmed */
     bool same = needed.count == promotable->needed.count && needed.until_ns == promotable->needed.until_ns;
     for (int i = 0; same && i < needed.count; i++)

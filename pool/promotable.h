@@ -25,6 +25,7 @@ struct hfi_promotable { /* initially zeroed, but for needed.until_ns */
     struct hfi_named_host former; /* the primary before; "": there was none, or it has been seen to follow since, or may have */
     int64_t heard_ns;             /* of the former one: when most sentinels were asked last, whose answers are here */
     struct hfi_replicas needed;
+    bool is_known;   /* who is needed: most have said who there is, or more than can be needed */
     bool leaves_out; /* somebody who is listed need not confirm, for as long as they say so */
 };
 

@@ -14,6 +14,7 @@ struct hfi_secure {
     const struct hfi_tls_module *module;
     struct hfi_tls_context *context;
     const struct hfi_log *log;
+    bool verifies;
 };
 
 /* Of a program that has the library in itself the linker knows no path: its name is what the caller made it. */
@@ -60,7 +61,8 @@ hf_status hfi_secure_open(const struct hfi_tls_settings *settings, const struct 
         free(secure);
         return status;
     }
-    if (settings->verify == HFI_TLS_NONE)
+    secure->verifies = settings->verify != HFI_TLS_NONE;
+    if (!secure->verifies)
         hfi_log(log, HF_LOG_WARNING, "tls_verify is none: whoever answers in the server's place is believed, and gets the password");
     *made = secure;
     return HF_OK;
@@ -72,6 +74,11 @@ bool hfi_secure_wrap(struct hfi_secure *secure, const char *host, struct hfi_con
     if (!secure->module->refresh(secure->context, &why))
         hfi_log(secure->log, HF_LOG_WARNING, "a TLS file has changed, and the one before stays in force: %s", why.what);
     return secure->module->wrap(secure->context, host, connection);
+}
+
+bool hfi_secure_verifies(const struct hfi_secure *secure)
+{
+    return secure == NULL || secure->verifies;
 }
 
 void hfi_secure_free(struct hfi_secure *secure)

@@ -16,6 +16,7 @@ hf_status hfi_secure_open(const struct hfi_tls_settings *settings, const struct 
                           hf_error *error);
 /* Makes the connection to `host` one of TLS, with the files as they are now. False: no memory. Any thread. */
 bool hfi_secure_wrap(struct hfi_secure *secure, const char *host, struct hfi_connection *connection);
+bool hfi_secure_verifies(const struct hfi_secure *secure); /* who answers; NULL, in the clear: true */
 void hfi_secure_free(struct hfi_secure *secure); /* after its connections are closed; NULL is a no-op */
 
 #endif

@@ -75,7 +75,9 @@ static void fail(struct by_sentinels *all, bool no_service)
 void hfi_by_sentinels_report(struct by_sentinels *all)
 {
     const struct hfi_sentinel_says *decided = &all->council.decided;
-    struct hfi_topology_report report = {.replicas = hfi_by_sentinels_all_confirm(all) ? all->promotable.needed.count : -1,
+    bool all_confirm = hfi_by_sentinels_all_confirm(all);
+    struct hfi_topology_report report = {.replicas = all_confirm ? all->promotable.needed.count : -1,
+                                         .knows_replicas = !all_confirm || all->promotable.is_known,
                                          .epoch = decided->epoch,
                                          .down_after_ms = decided->down_after_ms};
     for (int i = 0; i < all->count; i++) {
@@ -91,6 +93,7 @@ void hfi_by_sentinels_report(struct by_sentinels *all)
     hfi_mutex_lock(&all->mutex);
     all->report = report;
     hfi_mutex_unlock(&all->mutex);
+    hfi_park_wake(&all->topology.looked);
 }
 
 /* ---- who has to confirm ---- */
@@ -218,6 +221,8 @@ static void judge(struct by_sentinels *all, int64_t now_ns)
         return;
     if (verdict == HFI_VERDICT_MOVE)
         set_primary(all, &all->council.decided.primary);
+    if (verdict == HFI_VERDICT_MOVE && all->council.has_decided && hfi_by_sentinels_all_confirm(all))
+        hfi_by_sentinels_doubt(all); /* nothing is confirmed until they have said who follows that one */
     hfi_park_wake(&all->topology.looked);
     all->ops.found(all->ops.self);
 }

@@ -47,6 +47,16 @@ bool hfi_topology_report(struct hfi_topology *topology, bool asks_clocks, struct
     return topology->kind->report != NULL && topology->kind->report(topology, asks_clocks, report);
 }
 
+void hfi_topology_wait_for_replicas(struct hfi_topology *topology, int64_t until_ns)
+{
+    struct hfi_topology_report report;
+    uint32_t epoch;
+    do
+        epoch = hfi_park_epoch(&topology->looked);
+    while (hfi_topology_report(topology, false, &report) && !report.knows_replicas && !atomic_load(&topology->hurried) &&
+           hfi_park_wait(&topology->looked, epoch, until_ns));
+}
+
 void hfi_topology_maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set)
 {
     if (topology->kind->maintain != NULL)

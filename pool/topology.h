@@ -47,6 +47,7 @@ struct hfi_topology_ops {
 struct hfi_topology_report { /* of sentinels, for people */
     int sentinels, answering;
     int replicas; /* that have to confirm; -1: not asked for */
+    bool knows_replicas; /* who they are, or it is not asked for */
     uint64_t epoch;
     int64_t down_after_ms; /* 0: not told */
     struct hfi_named_host primary; /* "": none is named */
@@ -71,7 +72,7 @@ struct hfi_topology_kind {
 
 struct hfi_topology { /* the first member of each kind's own */
     const struct hfi_topology_kind *kind;
-    struct hfi_park looked; /* woken when `primary` may have another answer */
+    struct hfi_park looked; /* woken when `primary` or `report` may have another answer */
     _Atomic(bool) hurried;
 };
 
@@ -88,6 +89,8 @@ enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns
                                  hf_error *error);
 /* False: one server, always the same. asks_clocks: a round is due now; a later report tells when it is over. */
 bool hfi_topology_report(struct hfi_topology *topology, bool asks_clocks, struct hfi_topology_report *report);
+/* Waits until it is known who has to confirm, or that nobody could, until until_ns, or until it is hurried. */
+void hfi_topology_wait_for_replicas(struct hfi_topology *topology, int64_t until_ns);
 void hfi_topology_hurry(struct hfi_topology *topology); /* ends present and future waits */
 void hfi_topology_maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set);
 void hfi_topology_end(struct hfi_topology *topology);

@@ -236,6 +236,7 @@ hf_status hfi_topology_sentinel_new(struct hfi_deployment *deployment, struct hf
     all->ops = *ops;
     all->served = all->clocks.deployment = deployment;
     all->clocks_ns = settings->replicas == HF_ALL ? 0 : HFI_NEVER;
+    all->report.knows_replicas = settings->replicas != HF_ALL;
     all->promotable.needed.until_ns = HFI_NEVER;
     all->listener = listener;
     all->judge_ns = HFI_NEVER;

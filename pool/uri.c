@@ -346,7 +346,7 @@ static hf_status parse_instance(struct part name, struct hfi_endpoint *endpoint,
 static hf_status parse_scheme(struct part uri, struct part *scheme, struct part *rest,
                               struct hfi_endpoint *endpoint, hf_error *error)
 {
-    static const char *const later[] = {"cluster", "clusters", "redis+cluster", "quorum", "quorums"};
+    static const char *const later[] = {"cluster", "clusters", "redis+cluster", "redis-cluster", "quorum", "quorums"};
     *scheme = cut(uri, ":/?#@", rest);
     if (scheme->size == 0 || rest->size == 0 || rest->from[0] != ':')
         return hfi_fail(error, HF_INVALID, "redis://127.0.0.1:6379, unix:///run/redis.sock or embedded:",

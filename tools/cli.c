@@ -217,9 +217,9 @@ bool cli_look_read(int argc, char **argv, struct cli_look *look, int *code)
     return given >= look->least && given <= look->most;
 }
 
-/* command_ms where the URL sets no time: more than connecting may take, so that the error is the cause of a failed
- * connect and not the lack of a reply. */
-#define LOOK_MS 3000
+/* command_ms where the URL sets no time: more than connecting may take, with TLS too, so that the error is the cause of a
+ * failed connect and not the lack of a reply. */
+#define LOOK_MS 6000
 
 static bool says_how_long(const char *url)
 {

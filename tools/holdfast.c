@@ -77,7 +77,8 @@ static const struct command_named {
      "usage: holdfast watch [--json] [--url URL] NAME\n"
      "\n"
      "Prints a line now and at each change: who holds the lock NAME, or that nobody does. Ends by a\n"
-     "signal. While the server is away nothing is printed.\n"
+     "signal. While the server is away nothing is printed. Readers, who share the lock, are nobody to\n"
+     "it: `holdfast show` lists them.\n"
      "\n"
      "      --json              an object a line; null for values that are not known\n" URL_HELP},
     {"ls", command_ls, "list the locks that are held",
@@ -100,13 +101,13 @@ static const struct command_named {
      "\n"
      "Takes the lock NAME from its holder, which is notified at once and whose fence is too low from\n"
      "then on. A holder that does not answer (it may be dead) keeps the lock until its lease ends;\n"
-     "break says so.\n"
+     "break says so. What another library holds is left alone.\n"
      "\n"
      "      --force             give the lock to the next waiter at once. Use it only if the holder is\n"
      "                          known to be dead: a live one works on, beside the next holder, until\n"
-     "                          it is notified\n"
+     "                          it is notified. Takes what another library holds, too\n"
      "      --semaphore         take all permits of the semaphore NAME from all their holders\n" URL_HELP "\n"
-     "exit: 0 it had a holder, 1 it was free\n"},
+     "exit: 0 it had a holder, 1 it was free, or is another library's\n"},
     {"doctor", command_doctor, "check the server",
      "usage: holdfast doctor [--json] [--url URL]\n"
      "       holdfast doctor --acl\n"

@@ -305,6 +305,7 @@ int command_show(int argc, char **argv)
 /* Those that a lock or permits are taken from. */
 struct victims {
     int     alive, silent; /* holders of ours, by whether they answer */
+    bool    is_foreign;    /* another library's key */
     int64_t remaining_ms;  /* of the silent one that has it longest */
     char    living[400], quiet[400]; /* one of each: its process */
 };
@@ -313,6 +314,7 @@ static bool look_at(const hf_holder *holder, void *arg)
 {
     struct victims *victims = arg;
     char host[280];
+    victims->is_foreign = victims->is_foreign || holder->foreign_value != NULL;
     if (holder->foreign_value != NULL)
         return true;
     bool lives = answers(holder);
@@ -354,6 +356,14 @@ static void say_who_was_alive(const struct victims *before)
         cli_say("the holder, %s, was alive: until it stops, it and the next holder may both be at work", before->living);
 }
 
+static int left_alone(const char *name)
+{
+    char plain[CELL];
+    cli_say("another library holds %s, or its key is something else: nobody there can be asked to stop", cli_plain(name, plain, CELL));
+    (void)fprintf(stderr, "  if its holder is gone, --force takes it; holdfast show tells what is there\n");
+    return CLI_NO;
+}
+
 int command_break(int argc, char **argv)
 {
     struct cli_look look = {.least = 1, .most = 1, .has_force = true, .has_semaphore = true};
@@ -367,7 +377,12 @@ int command_break(int argc, char **argv)
     struct victims victims = {.silent = 0};
     hf_status status;
     hf_error error;
-    (void)(look.semaphore ? hf_semaphore_info : hf_lock_info)(client, name, look_at, &victims, NULL);
+    status = (look.semaphore ? hf_semaphore_info : hf_lock_info)(client, name, look_at, &victims, &error);
+    if (!look.force && (status != HF_OK || (victims.is_foreign && !look.semaphore))) {
+        code = status != HF_OK ? cli_failed(&error) : left_alone(name);
+        (void)hf_client_close(client, NULL);
+        return code;
+    }
     if (look.semaphore)
         status = (look.force ? hf_semaphore_break_now : hf_semaphore_break)(client, name, &had_holder, &error);
     else

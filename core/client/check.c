@@ -4,9 +4,10 @@
 #include "core/context/callback.h"
 #include "core/fetch/near.h"
 #include "core/lock/key_events.h"
-#include "core/lock/tracking.h"
-#include "core/protocol/key.h"
 #include "core/lock/lock.h"
+#include "core/lock/tracking.h"
+#include "core/lock/trouble.h"
+#include "core/protocol/key.h"
 #include "core/protocol/wire.h"
 #include "base/random.h"
 #include "pool/replies.h"
@@ -246,15 +247,11 @@ static void check_clocks(struct check *check, int round)
              "the clocks of %d of %d servers agree", clocks->answered, clocks->servers);
 }
 
-/* Who has just opened the client has not heard yet, perhaps, who has to confirm. False: there are no sentinels. */
-static bool report_of(const hf_client *client, struct hfi_topology_report *report)
+static void check_certificate(struct check *check)
 {
-    int64_t now = hfi_now(client->clock), until = hfi_after_ms(now, client->command_ms);
-    while (hfi_pool_report(client->pool, false, report) && client->replicas == HF_ALL && report->replicas == 0 && now < until) {
-        pause_for(now);
-        now = hfi_now(client->clock);
-    }
-    return hfi_pool_report(client->pool, true, report); /* whose clocks are to be compared is known now */
+    if (!hfi_pool_verifies(check->client->pool))
+        find(check, HF_LOG_WARNING, "tls_ca_file, and tls_verify=full",
+             "whoever answers in the server's place is believed: tls_verify=none");
 }
 
 /* What a failover can do to leases. */
@@ -264,7 +261,8 @@ static void check_failover(struct check *check)
     struct hfi_topology_report report;
     int64_t longest_ms = client->max_lease_ms > 0 ? client->max_lease_ms : client->lease_ms;
     int64_t quarantine_ms = SECOND_LIFE_MS + longest_ms + client->rules[HFI_MUTEX].guard_ms;
-    if (!report_of(client, &report))
+    hfi_pool_wait_for_replicas(client->pool, hfi_after_ms(hfi_now(client->clock), client->command_ms)); /* a lazy client has not */
+    if (!hfi_pool_report(client->pool, true, &report)) /* whose clocks are to be compared is known now */
         return;
     find(check, report.answering < report.sentinels ? HF_LOG_WARNING : HF_LOG_INFO,
          report.answering < report.sentinels ? "start the others, or name those that are there" : "",
@@ -272,12 +270,11 @@ static void check_failover(struct check *check)
          report.primary.port, report.epoch);
     check_clocks(check, report.clocks.round);
     if (client->replicas == HF_ALL && report.replicas == 0)
-        find(check, HF_LOG_ERROR, "start replicas, and most sentinels; give the user there +sentinel|replicas",
-             "replicas=all, and none is known that could be promoted: nothing is granted");
+        find(check, HF_LOG_ERROR, HFI_NOBODY_CONFIRMS_HINT, HFI_NOBODY_CONFIRMS);
     else if (client->replicas == HF_ALL && report.down_after_ms > 0 && client->lease_ms < 4 * (report.down_after_ms + 2000))
         find(check, HF_LOG_WARNING, "longer leases, or a shorter down-after-milliseconds",
-             "leases of %" PRId64 " ms end in a failover, which takes %" PRId64 " ms and more", client->lease_ms,
-             report.down_after_ms + 2000);
+             "leases of %" PRId64 " ms end in a failover, which takes %" PRId64 " ms and more; those of %" PRId64 " do not",
+             client->lease_ms, report.down_after_ms + 2000, 4 * (report.down_after_ms + 2000));
     else if (client->replicas == HF_ALL)
         find(check, HF_LOG_INFO, "", "%d replicas have to confirm: a failover loses no lease", report.replicas);
     else if (client->quarantine_ms >= quarantine_ms)
@@ -427,6 +424,7 @@ hf_status hf_client_check(hf_client *client, hf_finding_fn *visit, void *arg, hf
             if (error != NULL)
                 *error = check.error;
         } else {
+            check_certificate(&check);
             check_version(&check);
             check_role(&check);
             check_clock(&check);

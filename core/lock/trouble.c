@@ -71,6 +71,10 @@ void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *comm
                              &error);
         if (command->script != NULL)
             hfi_script_error_annotate(command->reply->str, command->script, &error);
+    } else if (is_short && command->replicas_wanted == 0) {
+        (void)hfi_fail(&error, HF_UNAVAILABLE, HFI_NOBODY_CONFIRMS_HINT, HFI_NOBODY_CONFIRMS);
+        hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
+        hfi_fail_retry(&error, 1000);
     } else if (is_short) {
         (void)hfi_fail(&error, HF_UNAVAILABLE, "are the replicas there, and near? most sentinels? or allow replicas_ms more",
                        "%d of %d replicas confirmed the lease", command->replicas_wanted - command->replicas_missing,

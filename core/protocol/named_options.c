@@ -76,8 +76,8 @@ static hf_status parse(const struct hfi_option *option, size_t count, void *opti
     while (option < end && strcmp(option->name, name) != 0)
         option++;
     if (option == end)
-        return hfi_fail(error, HF_INVALID, "the names are those of the struct in the header", "unknown option%s: %s", where,
-                        hfi_quote(quoted, sizeof quoted, name, strlen(name)));
+        return hfi_fail(error, HF_INVALID, "they are spelled as in holdfast/client.h and lock.h, such as lease_ms",
+                        "unknown option%s: %s", where, hfi_quote(quoted, sizeof quoted, name, strlen(name)));
     if (option->offset + size_of(option) > size)
         return hfi_fail(error, HF_INVALID, "ask hf_lock_options_init for the size", "no room for option %s", name);
     int64_t number = 0;

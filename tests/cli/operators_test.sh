@@ -156,6 +156,10 @@ a_name_of_control_characters_cannot_harm_the_terminal() {
 another_librarys_lock_is_shown_as_foreign() {
     cli set 'hf:{theirs}' 'redlock-0815' px 20000 >/dev/null
     contains output 'redlock-0815' "$("$hf" show theirs)"
+    contains "what break says" "another library holds theirs" "$("$hf" break theirs 2>&1)"
+    same "what is there still" 'redlock-0815' "$(cli get 'hf:{theirs}')"
+    "$hf" break --force theirs
+    same "code of break --force" 0 $?
     cli del 'hf:{theirs}' >/dev/null
 }
 

@@ -65,7 +65,8 @@ gcc -std=c11 -Wall -Wextra -Werror -o "$work/packaged" "$work/program.c" $(pkg-c
 LD_LIBRARY_PATH=$work/arch/lib runs "$work/packaged"
 env -u LD_LIBRARY_PATH "$work/usr/bin/holdfast" ls # finds its library by itself
 cmp "$source/LICENSE" "$work/usr/share/doc/holdfast/LICENSE"
-for part in man/man1/holdfast.1 doc/holdfast/guarantees.md bash-completion/completions/holdfast zsh/site-functions/_holdfast; do
+for part in man/man1/holdfast.1 bash-completion/completions/holdfast zsh/site-functions/_holdfast \
+    $(grep -o '](docs/[a-z-]*\.md' "$source/README.md" | sed 's|](|doc/holdfast/|'); do
     [ -s "$work/usr/share/$part" ] || { echo "not installed: $part" >&2; exit 1; }
 done
 quietly cmake --build "$work/package" --target uninstall

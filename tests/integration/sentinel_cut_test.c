@@ -6,6 +6,7 @@
 #include "tests/support/fleet.h"
 #include "tests/support/takers.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -50,7 +51,7 @@ static void who_is_cut_off_from_all_sentinels_grants_and_renews_nothing(void **s
     tell_all(fleet, "ACL SETUSER app off");
     tell_all(fleet, "CLIENT KILL USER app");
     HFT_UNTIL_TRUE(hft_lock_once(all, "name", 0, &error) == HF_UNAVAILABLE &&
-                   strstr(error.message, "replicas confirmed the lease") != NULL);
+                   strstr(error.message, "none is known that could be promoted") != NULL);
     HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
     assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
     HFT_WHILE_RENEWED(one, 2, hf_lease_is_valid(other)); /* any replica is enough for it */
@@ -107,12 +108,47 @@ static void a_sentinel_that_may_not_be_asked_for_replicas_is_told_of_once(void *
     assert_int_equal(atomic_load(&refusals), fleet->sentinels);
 }
 
+struct opener {
+    const char *url;
+    hf_status opened, locked;
+};
+
+static void *open_and_try(void *arg)
+{
+    struct opener *opener = arg;
+    hf_client *client;
+    const hf_client_options *options =
+        HF_CLIENT(.replicas = HF_ALL, .connect_ms = 15000, .sentinel_user = "late", .sentinel_password = "word");
+    opener->opened = hf_client_open(opener->url, options, &client, NULL);
+    opener->locked = opener->opened == HF_OK ? hft_lock_once(client, "name", 0, NULL) : HF_CLOSED;
+    (void)hf_client_close(client, NULL);
+    return NULL;
+}
+
+/* A client is open when it has heard whose confirmation counts: so its first try can succeed. */
+static void who_has_to_confirm_is_known_when_a_client_is_open(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    static struct opener opener; /* after a failure the thread may still use it */
+    pthread_t thread;
+    opener.url = fleet->url;
+    tell_all(fleet, "ACL SETUSER late on >word allchannels +@all -sentinel|replicas");
+    tell_all(fleet, "ACL LOG RESET");
+    assert_int_equal(pthread_create(&thread, NULL, open_and_try, &opener), 0);
+    HFT_UNTIL_TRUE(refused(fleet->sentinel[0]) > 3); /* it has known for long who the primary is */
+    tell_all(fleet, "ACL SETUSER late +sentinel|replicas");
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(opener.opened, HF_OK);
+    assert_int_equal(opener.locked, HF_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_cut_off_from_all_sentinels_grants_and_renews_nothing),
         cmocka_unit_test(a_sentinel_that_may_not_be_asked_for_the_primary_says_so),
         cmocka_unit_test(a_sentinel_that_may_not_be_asked_for_replicas_is_told_of_once),
+        cmocka_unit_test(who_has_to_confirm_is_known_when_a_client_is_open),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

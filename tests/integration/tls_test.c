@@ -66,8 +66,17 @@ static hf_status open_by(const struct hft_server *server, const char *more, hf_c
     return hf_client_open(url, NULL, client, error);
 }
 
+static bool note_belief(const hf_finding *finding, void *arg)
+{
+    bool *believes = arg;
+    *believes = *believes || strstr(finding->what, "tls_verify=none") != NULL;
+    return true;
+}
+
+/* And hf_client_check warns of whoever believes anybody. */
 static void must_open(const struct hft_server *server, const char *more)
 {
+    bool believes = false;
     hf_client *client;
     hf_error error;
     redisReply *reply;
@@ -76,6 +85,8 @@ static void must_open(const struct hft_server *server, const char *more)
         fail_msg("%s: %s (%s)", more, error.message, error.hint);
     assert_int_equal(hf_command(client, &reply, NULL, "PING"), HF_OK);
     freeReplyObject(reply);
+    assert_int_equal(hf_client_check(client, note_belief, &believes, NULL), HF_OK);
+    assert_int_equal(believes, strstr(more, "none") != NULL);
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 

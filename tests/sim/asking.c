@@ -121,6 +121,8 @@ static void judge(struct sim_topology *all)
         sim_say("the primary is %s, epoch %d", all->council.decided.primary.host, (int)all->council.decided.epoch);
         if (had)
             sim_pool_moves(all->pool);
+        if (all_confirm(all))
+            sim_topology_doubt(all);
     } else if (verdict == HFI_VERDICT_NO_SERVICE || verdict == HFI_VERDICT_NOBODY) {
         all->has_failed = true;
     }
