@@ -64,6 +64,8 @@ int main(int argc, char **argv)
     rows(&bench, &server, BENCH_BUSY);
     accounts(&bench, &server, BENCH_ON_ONE_CPU, 1);
     accounts(&bench, &server, BENCH_UNPINNED, 4);
+    for (int threads = 1; threads <= 4; threads *= 2)
+        accounts(&bench, &server, BENCH_BUSY, threads);
     bench_place(&server, BENCH_UNPINNED);
     bench_server_stop(&server);
     return bench_end(&bench);

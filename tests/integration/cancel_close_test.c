@@ -81,6 +81,7 @@ static void a_signal_handler_may_fire_it(void **state)
     struct fixture *f = *state;
     struct sigaction action = {.sa_handler = fire_it};
     struct hft_taker taker;
+    HFT_NEEDS_PROMPT_SIGNALS();
     (void)sigaction(SIGUSR1, &action, NULL);
     hf_lease *lease = must_take(f, f->a, "handler", NULL);
     for (int i = 0; i < 10; i++) {

@@ -519,6 +519,7 @@ static void a_lease_that_was_over_before_its_acquire_returned_is_no_events_matte
     struct fixture *f = *state;
     struct sigaction action = {.sa_handler = stall};
     struct hft_taker taker;
+    HFT_NEEDS_PROMPT_SIGNALS();
     (void)sigaction(SIGUSR2, &action, NULL);
     atomic_store(&go_on, false);
     hf_client *other = hft_client(f->server, NULL);
