@@ -18,8 +18,8 @@ told_label() {
     grep -q '"label": *"' told.json
 }
 
-hold() { # hold NAME LABEL
-    "$hf" run --lease 5 --label "$2" "$1" -- sh -c 'echo up >up.txt; exec sleep 1000' 2>/dev/null &
+hold() { # hold NAME LABEL [LEASE]
+    "$hf" run --lease "${3:-5}" --label "$2" "$1" -- sh -c 'echo up >up.txt; exec sleep 1000' 2>/dev/null &
     pid=$!
     until_true test -s up.txt
     rm -f up.txt
@@ -115,7 +115,7 @@ json_says_what_the_tables_say() {
 }
 
 a_holder_that_does_not_answer_is_said_to_be_so() {
-    hold dead:one x
+    hold dead:one x 60
     kill -KILL "$pid"
     wait "$pid" 2>/dev/null
     contains show "answers    no" "$("$hf" show dead:one)"
