@@ -63,7 +63,7 @@ struct hfi_command {
     uint64_t run;                /* ANSWERED: of the server that did (hfi_server_run) */
     uint32_t connection;         /* and on which connection of this lane, the 1st, the 2nd ... */
     int     replicas_missing;    /* ANSWERED, but so many of `replicas_wanted` do not have it, or do not say so in time */
-    int     replicas_wanted;     /* 0: whose confirmation counts is not known, with replicas=all */
+    int     replicas_wanted;     /* 0: nobody is known whose confirmation would do, with replicas=all */
     bool    too_long;            /* UNANSWERED: the reply was above the lane's limit and was discarded */
 
     /* The lane's. */

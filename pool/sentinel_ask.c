@@ -321,8 +321,10 @@ void hfi_by_sentinels_ask(struct by_sentinels *all, int64_t now_ns, struct hfi_p
         if (!one->is_asked)
             hfi_poll_set_again(set, one->asked_ns == 0 ? now_ns : one->asked_ns + pause);
     }
-    if (now_ns >= all->judge_ns)
+    if (now_ns >= all->judge_ns) {
         judge(all, now_ns);
+        hfi_by_sentinels_report(all);
+    }
     hfi_poll_set_again(set, all->judge_ns);
     hfi_poll_set_again(set, now_ns + HFI_ASK_NS); /* it may not be idle any more */
 }

@@ -359,7 +359,7 @@ static void say_who_was_alive(const struct victims *before)
 static int left_alone(const char *name)
 {
     char plain[CELL];
-    cli_say("another library holds %s, or its key is something else: nobody there can be asked to stop", cli_plain(name, plain, CELL));
+    cli_say("another library holds %s: nobody there can be asked to stop", cli_plain(name, plain, CELL));
     (void)fprintf(stderr, "  if its holder is gone, --force takes it; holdfast show tells what is there\n");
     return CLI_NO;
 }

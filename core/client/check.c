@@ -250,8 +250,7 @@ static void check_clocks(struct check *check, int round)
 static void check_certificate(struct check *check)
 {
     if (!hfi_pool_verifies(check->client->pool))
-        find(check, HF_LOG_WARNING, "tls_ca_file, and tls_verify=full",
-             "whoever answers in the server's place is believed: tls_verify=none");
+        find(check, HF_LOG_WARNING, "tls_ca_file, and tls_verify=full", "tls_verify=none: whoever answers is believed");
 }
 
 /* What a failover can do to leases. */

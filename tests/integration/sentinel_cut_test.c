@@ -118,7 +118,8 @@ static void *open_and_try(void *arg)
     struct opener *opener = arg;
     hf_client *client;
     const hf_client_options *options =
-        HF_CLIENT(.replicas = HF_ALL, .connect_ms = 15000, .sentinel_user = "late", .sentinel_password = "word");
+        HF_CLIENT(.replicas = HF_ALL, .connect_ms = 15000, .command_ms = 15000, .replicas_ms = 5000, .sentinel_user = "late",
+                  .sentinel_password = "word");
     opener->opened = hf_client_open(opener->url, options, &client, NULL);
     opener->locked = opener->opened == HF_OK ? hft_lock_once(client, "name", 0, NULL) : HF_CLOSED;
     (void)hf_client_close(client, NULL);

@@ -112,7 +112,7 @@ static void judge_all(struct hfi_lane *lane, const struct hfi_command *answer)
     int64_t now_ns = answer->answered_ns;
     lane->connected = hfi_confirmation_connected(answer->reply);
     if (!lane->pool->knows_needed || needed->count == 0)
-        release_held(lane, 1, 1, true, now_ns);
+        release_held(lane, 1, 0, true, now_ns);
     else if (now_ns >= needed->until_ns)
         release_held(lane, 1, needed->count + 1, false, now_ns);
     else
