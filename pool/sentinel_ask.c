@@ -38,6 +38,8 @@ static void set_primary(struct by_sentinels *all, const struct hfi_named_host *a
     hfi_topology_free(before);
     if (before != NULL)
         all->ops.moved(all->ops.self);
+    if (hfi_by_sentinels_all_confirm(all))
+        hfi_by_sentinels_doubt(all); /* nothing is confirmed until they have said who follows that one */
 }
 
 /* It does not let us ask for that: *why is what it says. */
@@ -221,8 +223,6 @@ static void judge(struct by_sentinels *all, int64_t now_ns)
         return;
     if (verdict == HFI_VERDICT_MOVE)
         set_primary(all, &all->council.decided.primary);
-    if (verdict == HFI_VERDICT_MOVE && all->council.has_decided && hfi_by_sentinels_all_confirm(all))
-        hfi_by_sentinels_doubt(all); /* nothing is confirmed until they have said who follows that one */
     hfi_park_wake(&all->topology.looked);
     all->ops.found(all->ops.self);
 }

@@ -277,6 +277,12 @@ static void show_waiters(hf_client *client, const char *name, const struct showi
         (void)fputs("]}", stdout);
 }
 
+static hf_status visit_holders(hf_client *client, const struct cli_look *look, const char *name, hf_holder_fn *visit, void *arg,
+                               hf_error *error)
+{
+    return (look->semaphore ? hf_semaphore_info : hf_lock_info)(client, name, visit, arg, error);
+}
+
 int command_show(int argc, char **argv)
 {
     struct cli_look look = {.least = 1, .most = 1, .has_json = true, .has_semaphore = true, .only_looks = true};
@@ -287,7 +293,7 @@ int command_show(int argc, char **argv)
     char text[CELL];
     struct showing showing = {.json = look.json, .semaphore = look.semaphore};
     hf_error error;
-    if ((look.semaphore ? hf_semaphore_info : hf_lock_info)(client, argv[optind], show, &showing, &error) != HF_OK) {
+    if (visit_holders(client, &look, argv[optind], show, &showing, &error) != HF_OK) {
         code = cli_failed(&error);
     } else {
         code = showing.count > 0 ? CLI_DONE : CLI_NO;
@@ -333,7 +339,7 @@ static void say_when_free(hf_client *client, const struct cli_look *look, const 
 {
     struct victims now = {.silent = 0};
     char plain[CELL], left[32];
-    if (before->silent == 0 || (look->semaphore ? hf_semaphore_info : hf_lock_info)(client, name, look_at, &now, NULL) != HF_OK ||
+    if (before->silent == 0 || visit_holders(client, look, name, look_at, &now, NULL) != HF_OK ||
         now.silent == 0 || strcmp(before->quiet, now.quiet) != 0) /* it has another holder by now */
         return;
     seconds(left, sizeof left, now.remaining_ms);
@@ -377,7 +383,7 @@ int command_break(int argc, char **argv)
     struct victims victims = {.silent = 0};
     hf_status status;
     hf_error error;
-    status = (look.semaphore ? hf_semaphore_info : hf_lock_info)(client, name, look_at, &victims, &error);
+    status = visit_holders(client, &look, name, look_at, &victims, &error);
     if (!look.force && (status != HF_OK || (victims.is_foreign && !look.semaphore))) {
         code = status != HF_OK ? cli_failed(&error) : left_alone(name);
         (void)hf_client_close(client, NULL);

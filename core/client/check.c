@@ -272,7 +272,7 @@ static void check_failover(struct check *check)
         find(check, HF_LOG_ERROR, HFI_NOBODY_CONFIRMS_HINT, HFI_NOBODY_CONFIRMS);
     else if (client->replicas == HF_ALL && report.down_after_ms > 0 && client->lease_ms < 4 * (report.down_after_ms + 2000))
         find(check, HF_LOG_WARNING, "longer leases, or a shorter down-after-milliseconds",
-             "leases of %" PRId64 " ms end in a failover, which takes %" PRId64 " ms and more; those of %" PRId64 " do not",
+             "leases of %" PRId64 " ms end in a failover, which takes %" PRId64 " ms and more; those of %" PRId64 " ms do not",
              client->lease_ms, report.down_after_ms + 2000, 4 * (report.down_after_ms + 2000));
     else if (client->replicas == HF_ALL)
         find(check, HF_LOG_INFO, "", "%d replicas have to confirm: a failover loses no lease", report.replicas);

@@ -434,6 +434,22 @@ static void too_many_to_know_means_nobody(void **state)
     assert_int_equal(council.promotable.needed.count, 0);
     council.said[2].count = -1;
     assert_false(judge(&council));
+    assert_true(council.promotable.is_known); /* it is not waited for */
+}
+
+static void that_nobody_could_be_promoted_is_known_when_most_have_said_so(void **state)
+{
+    struct council council = council_at(NOW);
+    (void)state;
+    council.silent[1] = council.silent[2] = true;
+    (void)judge(&council);
+    assert_false(council.promotable.is_known);
+    council.silent[1] = false;
+    (void)judge(&council);
+    assert_true(council.promotable.is_known);
+    assert_int_equal(council.promotable.needed.count, 0);
+    move(&council, "a");
+    assert_false(council.promotable.is_known);
 }
 
 static void wait_says_how_many_lack_it(void **state)
@@ -507,6 +523,7 @@ int main(void)
         cmocka_unit_test(a_former_primary_that_may_have_followed_unseen_is_needed),
         cmocka_unit_test(one_of_three_is_no_majority),
         cmocka_unit_test(too_many_to_know_means_nobody),
+        cmocka_unit_test(that_nobody_could_be_promoted_is_known_when_most_have_said_so),
         cmocka_unit_test(wait_says_how_many_lack_it),
         cmocka_unit_test(after_a_wait_in_vain_all_that_are_connected_are_waited_for),
         cmocka_unit_test(role_says_who_has_come_as_far),
