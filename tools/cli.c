@@ -71,9 +71,14 @@ static int code_of(hf_status status)
     }
 }
 
+const char *cli_message(const hf_error *error)
+{
+    return error->message[0] != 0 ? error->message : hf_status_text(error->status);
+}
+
 int cli_failed(const hf_error *error)
 {
-    cli_say("%s", error->message[0] != 0 ? error->message : hf_status_text(error->status));
+    cli_say("%s", cli_message(error));
     if (error->hint[0] != 0)
         (void)fprintf(stderr, "  %s\n", error->hint);
     return code_of(error->status);
@@ -166,15 +171,15 @@ const char *cli_plain(const char *text, char *out, size_t room)
     return out;
 }
 
-static int open_client(const char *url, const hf_client_options *options, hf_client **client)
+static int open_client(const char *url, const hf_client_options *options, hf_client **client, hf_error *error)
 {
-    hf_error error;
-    return hf_client_open(url, options, client, &error) == HF_OK ? CLI_DONE : cli_failed(&error);
+    return hf_client_open(url, options, client, error) == HF_OK ? CLI_DONE : cli_failed(error);
 }
 
 int cli_open(const char *url, int64_t connect_ms, bool is_lazy, hf_client **client)
 {
-    return open_client(url, HF_CLIENT(.connect_ms = connect_ms, .lazy = is_lazy), client);
+    hf_error error;
+    return open_client(url, HF_CLIENT(.connect_ms = connect_ms, .lazy = is_lazy), client, &error);
 }
 
 bool cli_look_read(int argc, char **argv, struct cli_look *look, int *code)
@@ -226,15 +231,16 @@ static bool says_how_long(const char *url)
     return url != NULL && (strstr(url, "command_ms=") != NULL || strstr(url, "connect_ms=") != NULL);
 }
 
-bool cli_look_open(const struct cli_look *look, hf_client **client, int *code)
+bool cli_look_open(const struct cli_look *look, hf_client **client, hf_error *error, int *code)
 {
     bool ours = look->only_looks && !says_how_long(look->url != NULL ? look->url : getenv("HOLDFAST_URL"));
     *code = open_client(look->url,
-                        HF_CLIENT(.keyspace_events = "as-is", .lazy = look->only_looks, .command_ms = ours ? LOOK_MS : 0), client);
+                        HF_CLIENT(.keyspace_events = "as-is", .lazy = look->only_looks, .command_ms = ours ? LOOK_MS : 0), client, error);
     return *code == CLI_DONE;
 }
 
 bool cli_look(int argc, char **argv, struct cli_look *look, hf_client **client, int *code)
 {
-    return cli_look_read(argc, argv, look, code) && cli_look_open(look, client, code);
+    hf_error error;
+    return cli_look_read(argc, argv, look, code) && cli_look_open(look, client, &error, code);
 }

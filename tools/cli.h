@@ -37,6 +37,7 @@ int command_doctor(int argc, char **argv);
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same, then where to read more about `command` (NULL: about the tool). Returns CLI_USAGE. */
 int cli_misused(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *cli_message(const hf_error *error); /* never empty */
 /* Prints message and hint; returns the exit code that fits. */
 int cli_failed(const hf_error *error);
 /* Prints `what` and the text of errno. Returns CLI_OS. */
@@ -54,8 +55,8 @@ struct cli_look {
 };
 /* Reads its options. False: *code is the exit code. True: optind is at the operands. */
 bool cli_look_read(int argc, char **argv, struct cli_look *look, int *code);
-/* Opens a client that never changes the server's configuration. False: *code is the exit code. */
-bool cli_look_open(const struct cli_look *look, hf_client **client, int *code);
+/* Opens a client that never changes the server's configuration. False: *error has been told, *code is the exit code. */
+bool cli_look_open(const struct cli_look *look, hf_client **client, hf_error *error, int *code);
 /* Both. */
 bool cli_look(int argc, char **argv, struct cli_look *look, hf_client **client, int *code);
 

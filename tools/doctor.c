@@ -76,6 +76,15 @@ static int print_acl(void)
                : CLI_OUTPUT;
 }
 
+/* Why there are no findings, or no more of them, is the last one: then the array is complete, whatever happened. */
+static void end_json(struct visit *visit, const hf_error *error)
+{
+    hf_finding failure = {.level = HF_LOG_ERROR, .what = cli_message(error), .remedy = error->hint};
+    if (error->status != HF_OK)
+        (void)find(&failure, visit);
+    (void)puts("]");
+}
+
 int command_doctor(int argc, char **argv)
 {
     struct cli_look look = {.has_json = true, .has_acl = true};
@@ -85,16 +94,16 @@ int command_doctor(int argc, char **argv)
         return code;
     if (look.acl)
         return print_acl();
-    if (!cli_look_open(&look, &client, &code))
-        return code;
     struct visit visit = {.json = look.json};
-    hf_error error;
-    if (hf_client_check(client, find, &visit, &error) != HF_OK)
-        code = cli_failed(&error);
-    else if (visit.is_ill)
-        code = CLI_NO;
-    if (visit.json && (code == CLI_DONE || code == CLI_NO)) /* after a failure the array stays open, visibly cut off */
-        (void)puts("]");
-    (void)hf_client_close(client, NULL);
+    hf_error error = {.status = HF_OK};
+    if (cli_look_open(&look, &client, &error, &code)) {
+        if (hf_client_check(client, find, &visit, &error) != HF_OK)
+            code = cli_failed(&error);
+        else if (visit.is_ill)
+            code = CLI_NO;
+        (void)hf_client_close(client, NULL);
+    }
+    if (look.json)
+        end_json(&visit, &error);
     return code;
 }

@@ -114,6 +114,15 @@ json_says_what_the_tables_say() {
     same "levels" "True" "$("$hf" doctor --json | value 'all(f["level"] in ("ok", "note", "warning", "error") for f in it)')"
 }
 
+json_says_why_nothing_could_be_examined() {
+    local found code
+    found=$("$hf" doctor --json --url unix:///nowhere 2>/dev/null)
+    code=$?
+    same code 69 $code
+    same "what is found" "1 error True True" \
+        "$(echo "$found" | value '"%d %s %s %s" % (len(it), it[0]["level"], "/nowhere" in it[0]["what"], it[0]["remedy"] != None)')"
+}
+
 a_holder_that_does_not_answer_is_said_to_be_so() {
     hold dead:one x 60
     kill -KILL "$pid"
