@@ -76,7 +76,7 @@ static int print_acl(void)
                : CLI_OUTPUT;
 }
 
-/* Why there are no findings, or no more of them, is the last one: then the array is complete, whatever happened. */
+/* If the server could not be examined, the last finding says why: so the array is always whole. */
 static void end_json(struct visit *visit, const hf_error *error)
 {
     hf_finding failure = {.level = HF_LOG_ERROR, .what = cli_message(error), .remedy = error->hint};

@@ -115,8 +115,8 @@ static const struct command_named {
      "Reports what makes the server unsuitable for locks, and how to fix it. Takes a lock under a name\n"
      "that no other client uses and releases it; only that and the fence counter are changed.\n"
      "\n"
-     "      --json              an array of findings: level, what, remedy; why the server could not be\n"
-     "                          examined is one, too\n"
+     "      --json              an array of findings: level, what, remedy; if the server cannot be examined,\n"
+     "                          the last one says why\n"
      "      --acl               print the smallest set of rights with which all of holdfast works, as a\n"
      "                          command for the server; asks no server\n" URL_HELP "\n"
      "exit: 0 no errors, 1 errors found\n"},
