@@ -2,6 +2,7 @@
 /* pairs.c - see pairs.h. */
 #include "bench/pairs.h"
 
+#include "bench/bare_loop.h"
 #include "bench/crew.h"
 #include "bench/plain_loop.h"
 
@@ -25,7 +26,10 @@ void bench_pairs_close(struct bench_pairs *pairs)
 {
     for (int i = 0; i < pairs->threads; i++)
         bench_plain_close(pairs->plain[i]);
+    for (int i = 0; pairs->bare != NULL && i < pairs->threads; i++)
+        bench_bare_close(pairs->bare[i]);
     free(pairs->plain);
+    free(pairs->bare);
     (void)hf_client_close(pairs->client, NULL);
 }
 
@@ -49,6 +53,13 @@ static long step_plain(int index, void *arg)
     return 1;
 }
 
+static long step_bare(int index, void *arg)
+{
+    struct bench_pairs *pairs = arg;
+    bench_bare_pair(pairs->bare[index]);
+    return 1;
+}
+
 double bench_pairs_ours(void *arg, double seconds)
 {
     struct bench_pairs *pairs = arg;
@@ -67,4 +78,26 @@ void bench_pairs_compare(struct bench *bench, struct bench_pairs *pairs, const c
     struct bench_side ours = {"holdfast", bench_pairs_ours, pairs},
                       plain = {"plain loop", bench_pairs_plain, pairs};
     (void)bench_compare(bench, row, "pairs/s", goal, &ours, &plain);
+}
+
+static double bare_turn(void *arg, double seconds)
+{
+    struct bench_pairs *pairs = arg;
+    return bench_crew(pairs->threads, seconds, step_bare, pairs, NULL);
+}
+
+void bench_pairs_account(struct bench *bench, struct bench_pairs *pairs, const char *url, int port, const char *row)
+{
+    struct bench_side ours = {"holdfast", bench_pairs_ours, pairs}, bare = {"bare loop", bare_turn, pairs},
+                      plain = {"plain loop", bench_pairs_plain, pairs};
+    char line[96];
+    if (pairs->bare == NULL) {
+        pairs->bare = calloc((size_t)pairs->threads, sizeof(struct bench_bare *));
+        for (int i = 0; i < pairs->threads; i++)
+            pairs->bare[i] = bench_bare_open(url, port, names[i]);
+    }
+    (void)snprintf(line, sizeof line, "our bytes by a bare loop, %s", row);
+    (void)bench_compare(bench, line, "pairs/s", NO_GOAL, &bare, &plain);
+    (void)snprintf(line, sizeof line, "ours, %s", row);
+    (void)bench_compare(bench, line, "pairs/s", NO_GOAL, &ours, &bare);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* pairs.h - threads that acquire and release a lock each, with Holdfast and with the plain loop. */
+/* pairs.h - threads that acquire and release a lock each, with Holdfast, with the plain loop, and with the bare one. */
 #ifndef BENCH_PAIRS_H
 #define BENCH_PAIRS_H
 
 #include "bench/harness.h"
 
+struct bench_bare;
 struct bench_plain;
 
 struct bench_pairs {
@@ -13,6 +14,7 @@ struct bench_pairs {
     bool posted;
     int64_t linger_ms;
     struct bench_plain **plain;
+    struct bench_bare **bare; /* NULL until bench_pairs_account */
 };
 
 void bench_pairs_open(struct bench_pairs *pairs, const char *url, int port, int threads);
@@ -24,5 +26,7 @@ double bench_pairs_plain(void *arg, double seconds);
 
 void bench_pairs_compare(struct bench *bench, struct bench_pairs *pairs, const char *row,
                          struct bench_goal goal);
+/* Two rows: what the commands cost, the bare loop beside the plain one, and what we cost, ours beside the bare one. */
+void bench_pairs_account(struct bench *bench, struct bench_pairs *pairs, const char *url, int port, const char *row);
 
 #endif
