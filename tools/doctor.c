@@ -92,6 +92,8 @@ int command_doctor(int argc, char **argv)
     int code;
     if (!cli_look_read(argc, argv, &look, &code))
         return code;
+    if (look.acl && (look.json || look.url != NULL))
+        return cli_misused(argv[0], "--acl asks no server, and prints a line for redis-cli: neither --url nor --json goes with it");
     if (look.acl)
         return print_acl();
     struct visit visit = {.json = look.json};

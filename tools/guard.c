@@ -193,6 +193,7 @@ static void hear_children(struct guard *guard)
     if (info.si_pid != 0 && info.si_pid == guard->pid && atomic_load(&guard->board->code) < 0) {
         if (guard->talk >= 0)
             hear_command(guard); /* the result of its exec comes first */
+        atomic_store(&guard->board->signal, info.si_code == CLD_EXITED ? 0 : info.si_status);
         atomic_store(&guard->board->code, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
         ring(guard);
     }

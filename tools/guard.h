@@ -31,6 +31,7 @@ struct guard_board {
     _Atomic(int) failure; /* an errno: there is no command */
     _Atomic(int) runs;    /* the guard's child has exec'd and is the command */
     _Atomic(int) stopped; /* the signal that has stopped the command; holdfast resets it */
+    _Atomic(int) signal;  /* that ended the command; 0: none did. Written before code */
     _Atomic(int) code;    /* the command's exit code; -1: it has not ended. It is not reaped before END */
 };
 

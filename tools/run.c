@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
@@ -54,6 +55,8 @@ static void remember_signals(struct run *run)
         (void)sigaction(number, NULL, &run->before.actions[number]);
     /* If SIGCHLD were ignored, the kernel would reap our children. */
     (void)sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    /* Nobody may read what we say: that is no reason to leave the lock behind, or to change the exit code. The command gets it back. */
+    (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 }
 
 static void catch_signals(const struct run *run)
@@ -213,6 +216,9 @@ static int run_command(struct run *run)
         return code;
     }
     run_supervise(run);
+    if (run->command.is_ended && !run->ending && !run->lost && !run->unguarded)
+        command_allow(&run->command, INT64_MAX); /* what it has left behind stays, however long the release takes */
+    bool was_lent = run->command.has_terminal;
     command_take_terminal(&run->command);
     hf_reason reason = hf_lease_reason(run->lease);
     hf_status released = hf_lease_release(run->lease, NULL);
@@ -234,7 +240,24 @@ static int run_command(struct run *run)
         (void)fprintf(stderr, "  the command had already ended, but perhaps after the lease\n");
         return CLI_LOST;
     }
+    run->ends_by = atomic_load(&run->command.board->signal);
+    run->ends_job = was_lent;
     return run->command.code;
+}
+
+/* A script that calls us goes on behind a ^C, unless it gets the signal itself, and sees that we were ended by it. Where we had lent the
+ * terminal only the command has got it. */
+static void end_as_the_command(const struct run *run)
+{
+    sigset_t only;
+    if (run->ends_by != SIGINT && run->ends_by != SIGQUIT)
+        return;
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}); /* the command has dumped its own */
+    (void)sigaction(run->ends_by, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    (void)sigemptyset(&only);
+    (void)sigaddset(&only, run->ends_by);
+    (void)sigprocmask(SIG_UNBLOCK, &only, NULL);
+    (void)kill(run->ends_job ? 0 : getpid(), run->ends_by); /* process 1 goes on, and exits with the code */
 }
 
 /* Guard, client, lock, command: each is gone when it returns, for the guard is forked by a process with one thread. */
@@ -256,6 +279,7 @@ static int serve(struct run *run)
     }
     command_finish(&run->command);
     (void)hf_client_close(run->client, NULL);
+    end_as_the_command(run);
     return code;
 }
 

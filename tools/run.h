@@ -32,6 +32,8 @@ struct run {
     bool said;                   /* `refuses` has been reported */
     bool unguarded;              /* the guard was killed, so the command was too */
     hf_reason reason;            /* of `ending` or `lost`, as it was then */
+    int  ends_by;                /* the signal that ended the command, if nothing else is to be told; 0: none did */
+    bool ends_job;               /* all of our job, for the command had the terminal */
 };
 
 /* Reads the command line, whose first word is the verb, into *run. -1: go on; else the exit code, and the help or the

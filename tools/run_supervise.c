@@ -77,14 +77,16 @@ static void mind_the_lease(struct run *run)
     (void)timerfd_settime(run->timer, 0, &at, NULL);
 }
 
-/* Stops us as an unhandled TSTP would, except in an orphaned process group, where no shell could continue us. */
-static void stop_too(struct run *run)
+/* Stops us by this signal, except in an orphaned process group, where no shell could continue us. Of a ^Z at the terminal that we have lent
+ * the others of our job, such as the script that has called us, know nothing: they are told. */
+static void stop_too(struct run *run, int number)
 {
     sigset_t only, old;
+    bool was_lent = run->command.has_terminal;
     command_take_terminal(&run->command);
     (void)sigemptyset(&only);
-    (void)sigaddset(&only, SIGTSTP);
-    (void)raise(SIGTSTP);
+    (void)sigaddset(&only, number);
+    (void)kill(was_lent ? 0 : getpid(), number);
     (void)sigprocmask(SIG_UNBLOCK, &only, &old); /* stops here */
     (void)sigprocmask(SIG_SETMASK, &old, NULL);
 }
@@ -104,9 +106,11 @@ static void stopped(struct run *run, int number)
         command_lend_terminal(&run->command);
         if (run->command.has_terminal)
             (void)command_signal(&run->command, SIGCONT);
+        else
+            stop_too(run, number); /* in the background, as the command; what continues us is SIGCONT, which resumes it */
     } else if (run->told_to_stop || run->command.has_terminal) {
         run->told_to_stop = false;
-        stop_too(run);
+        stop_too(run, SIGTSTP);
         resume(run);
     }
 }
@@ -126,6 +130,8 @@ static void pass_on(struct run *run, int number)
 {
     if (!command_signal(&run->command, number))
         cli_say("%s cannot be passed on: the command belongs to another user", strsignal(number));
+    if (number == SIGTERM || number == SIGHUP || number == SIGINT || number == SIGQUIT)
+        (void)command_signal(&run->command, SIGCONT); /* a stopped process would not act on it */
 }
 
 static void hear_signals(struct run *run)

@@ -108,6 +108,15 @@ the_command_is_killed_in_time_when_we_are_stopped() {
     same code 76 $?
 }
 
+what_a_command_leaves_behind_outlives_a_slow_release() {
+    "$hf" run --lease 1 slow -- bash -c 'sleep 1000 >/dev/null 2>&1 & echo $! >child.txt; kill -STOP "$REDIS_PID"'
+    same code 0 $?
+    kill -CONT "$REDIS_PID"
+    is_gone "$(<child.txt)" && wrong "it was killed"
+    kill -KILL "$(<child.txt)"
+    until_true is_free slow
+}
+
 those_that_a_lost_command_leaves_behind_are_killed() {
     "$hf" run --lease 2 --grace 1 l -- bash -c \
         '(trap "" TERM; echo $BASHPID >grandchild.txt; exec sleep 1000) & wait' 2>/dev/null &

@@ -235,6 +235,16 @@ the_doctor_looks_at_the_server() {
 }
 
 # What a server says that grants no lock: full memory, too few replicas.
+the_doctor_prints_rights_and_nothing_else() {
+    "$hf" doctor --acl | grep -q '^ACL SETUSER' || wrong "no rights are printed"
+    for word in --json --url=bogus://x; do
+        same "output with $word" "" "$("$hf" doctor --acl $word 2>said.txt)"
+        "$hf" doctor --acl $word 2>/dev/null
+        same "code with $word" 64 $?
+        grep -q 'acl' said.txt || wrong "no word of --acl: $(<said.txt)"
+    done
+}
+
 the_doctor_sees_that_no_lock_can_be_had() {
     local said trouble
     for trouble in "maxmemory 1 0" "min-replicas-to-write 1 0"; do

@@ -17,6 +17,23 @@ a_command_ended_by_a_signal_gives_128_and_the_signal() {
     same code 143 $?
 }
 
+unread() { # its standard error is a pipe without a reader
+    python3 -c 'import os, subprocess, sys
+ends = os.pipe()
+os.close(ends[0])
+sys.exit(subprocess.run(sys.argv[1:], stderr=ends[1]).returncode)' "$@"
+}
+
+a_code_is_the_same_if_nobody_reads_what_is_said() {
+    unread "$hf" run -v a -- sh -c 'exit 3'
+    same code 3 $?
+    until_true is_free a
+    unread "$hf" run a -- ./nowhere
+    same code 127 $?
+    "$hf" run a -- sh -c 'kill -PIPE $$' # what ends a command of a pipeline still ends it
+    same code 141 $?
+}
+
 nothing_is_printed_on_success() {
     same output "" "$("$hf" run a -- true 2>&1)"
     same output "" "$("$hf" run -w 1.5 --lease 3 --grace 0.5 --label me a -- true 2>&1)"
