@@ -210,6 +210,7 @@ static void listed_others(struct hfi_command *command)
 
 /* ---- what they say ---- */
 
+/* The report is told before anybody is: who is woken by what was decided reads what it was decided by. */
 static void judge(struct by_sentinels *all, int64_t now_ns)
 {
     const struct hfi_named_host former = all->council.decided.primary;
@@ -219,12 +220,12 @@ static void judge(struct by_sentinels *all, int64_t now_ns)
         forget_replicas(all, &former, now_ns);
     if (verdict == HFI_VERDICT_NO_SERVICE || verdict == HFI_VERDICT_NOBODY)
         fail(all, verdict == HFI_VERDICT_NO_SERVICE); /* it may be for another reason than before */
-    if (verdict == HFI_VERDICT_WAIT || verdict == HFI_VERDICT_KEEP || (verdict == before && verdict != HFI_VERDICT_MOVE))
-        return;
+    bool is_news = verdict == HFI_VERDICT_MOVE || (verdict != before && verdict != HFI_VERDICT_WAIT && verdict != HFI_VERDICT_KEEP);
     if (verdict == HFI_VERDICT_MOVE)
         set_primary(all, &all->council.decided.primary);
-    hfi_park_wake(&all->topology.looked);
-    all->ops.found(all->ops.self);
+    hfi_by_sentinels_report(all);
+    if (is_news)
+        all->ops.found(all->ops.self);
 }
 
 /* ---- asking ---- */
@@ -274,7 +275,6 @@ static void answered(struct hfi_command *command)
     one->has_told = one->has_told && answer == HFI_SENTINEL_SAYS; /* another one may come back at this address */
     hfi_lane_flush(one->lane);
     judge(all, now_ns);
-    hfi_by_sentinels_report(all);
 }
 
 static void ask(struct sentinel *one, int64_t now_ns)
@@ -321,10 +321,8 @@ void hfi_by_sentinels_ask(struct by_sentinels *all, int64_t now_ns, struct hfi_p
         if (!one->is_asked)
             hfi_poll_set_again(set, one->asked_ns == 0 ? now_ns : one->asked_ns + pause);
     }
-    if (now_ns >= all->judge_ns) {
+    if (now_ns >= all->judge_ns)
         judge(all, now_ns);
-        hfi_by_sentinels_report(all);
-    }
     hfi_poll_set_again(set, all->judge_ns);
     hfi_poll_set_again(set, now_ns + HFI_ASK_NS); /* it may not be idle any more */
 }

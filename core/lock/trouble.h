@@ -7,7 +7,8 @@
 #include "core/lock/lock.h"
 
 #define HFI_NOBODY_CONFIRMS      "replicas=all, and none is known that could be promoted: nothing is granted"
-#define HFI_NOBODY_CONFIRMS_HINT "start replicas, 16 at most, and most sentinels; give the user there +sentinel|replicas +sentinel|myid"
+#define HFI_NOBODY_CONFIRMS_HINT \
+    "start replicas, 16 at most, and most sentinels; give the user there +sentinel|replicas +sentinel|sentinels +sentinel|myid"
 
 /* Notes why an acquire or re-check got no good answer; `kind` is what its answer means. */
 void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *command, enum hfi_answer_kind kind);
