@@ -17,7 +17,7 @@
 
 #define REPLY_MOST      65536
 #define RESET_SINCE     60200 /* the first version with RESET */
-#define REPLIES_WITHOUT 5     /* replies to the preamble without RESET */
+#define OKS_WITHOUT     3     /* the last replies to the preamble without RESET */
 
 struct talk {
     struct hfi_deployment *deployment;
@@ -117,14 +117,26 @@ static const char *leftovers(int version)
     return version < 70200 ? "SCRIPT DEBUG NO\r\nCLIENT NO-EVICT off\r\n" : "SCRIPT DEBUG NO\r\n";
 }
 
-static bool say_preamble(struct talk *talk, int version, int database)
+/* Where nobody has learned the version RESET is tried: to be refused it costs the connection. */
+static bool has_reset(int version)
+{
+    return version == 0 || version >= RESET_SINCE;
+}
+
+/* Without RESET. Who names no user in the URI is the default one, who needs no password then, so that any is right. */
+static const char *back_to_the_user(const struct hfi_endpoint *endpoint)
+{
+    return endpoint->user == NULL && endpoint->password == NULL ? "AUTH default none\r\n" : "";
+}
+
+static bool say_preamble(struct talk *talk, int version, const struct hfi_endpoint *endpoint)
 {
     const char *first = leftovers(version);
     struct hfi_buffer out = {0};
-    bool good = version >= RESET_SINCE
+    bool good = has_reset(version)
                     ? hfi_buffer_print(&out, "%sRESET\r\n", first)
-                    : hfi_buffer_print(&out, "%sDISCARD\r\nHELLO 2\r\nUNWATCH\r\nCLIENT TRACKING off\r\nSELECT %d\r\n", first,
-                                       database);
+                    : hfi_buffer_print(&out, "%sDISCARD\r\nHELLO 2\r\n%sUNWATCH\r\nCLIENT TRACKING off\r\nSELECT %d\r\n", first,
+                                       back_to_the_user(endpoint), endpoint->database);
     good = good && say(talk, hfi_buffer_data(&out), hfi_buffer_size(&out));
     hfi_buffer_done(&out);
     return good;
@@ -157,15 +169,16 @@ static bool receive_leftovers(struct talk *talk, int version, bool *done)
     return true;
 }
 
-static bool receive_preamble(struct talk *talk, int version, bool *done)
+static bool receive_preamble(struct talk *talk, int version, const struct hfi_endpoint *endpoint, bool *done)
 {
+    int oks = OKS_WITHOUT + (back_to_the_user(endpoint)[0] != 0);
     if (!receive_leftovers(talk, version, done))
         return false;
-    if (version >= RESET_SINCE)
+    if (has_reset(version))
         return receive_status(talk, "RESET");
     /* DISCARD is an error unless there was a MULTI. NOPERM for HELLO: then the borrower cannot have sent it either. */
     bool good = receive_either(talk, REDIS_REPLY_STATUS, "") && receive_either(talk, REDIS_REPLY_ARRAY, "NOPERM");
-    for (int i = 2; good && i < REPLIES_WITHOUT; i++)
+    for (int i = 0; good && i < oks; i++)
         good = receive_status(talk, "OK");
     return good;
 }
@@ -180,7 +193,7 @@ bool hfi_reset(struct hfi_peer *peer, struct hfi_connection *connection, int64_t
     hfi_handshake_init(&handshake, peer, HFI_DIAL_BORROWER, -1);
     /* The handshake's first stage leaves with the preamble: without a password all of it takes one round trip. */
     bool good = talk_begin(&talk, deployment, connection, until_ns) && hfi_handshake_begin(&handshake) &&
-                say_preamble(&talk, server.version, peer->endpoint->database);
+                say_preamble(&talk, server.version, peer->endpoint);
     bool preamble_heard = false, done = false;
     while (good && !(preamble_heard && handshake.over)) {
         size_t size = hfi_buffer_size(&handshake.out);
@@ -189,7 +202,7 @@ bool hfi_reset(struct hfi_peer *peer, struct hfi_connection *connection, int64_t
             explicit_bzero(handshake.out.bytes + handshake.out.start, size); /* it may hold the password */
         hfi_buffer_eat(&handshake.out, size);
         if (good && !preamble_heard) {
-            good = preamble_heard = receive_preamble(&talk, server.version, &done);
+            good = preamble_heard = receive_preamble(&talk, server.version, peer->endpoint, &done);
         } else if (good) {
             redisReply *reply = receive_one(&talk);
             good = reply != NULL && hfi_handshake_answer(&handshake, reply, NULL) == HF_OK;

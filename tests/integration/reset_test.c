@@ -204,6 +204,42 @@ static void before_reset_was_known_the_protocol_goes_back_too(void **state)
     assert_int_equal(hft_server_ask_integer(f->server, "DBSIZE"), 0);
 }
 
+/* As whoever one borrower has authenticated, the next one is the URI's user again, by the same connection. */
+static void leaves_no_user(struct fixture *f, int version, const char *user)
+{
+    char before[32], after[32];
+    open_pool(f);
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER alice on >pw ~* &* +@all"));
+    struct hfi_borrowed *borrowed = borrow(f);
+    (void)hfi_peer_note_server(&f->kit.pool->node->peer, &(struct hfi_server){.version = version});
+    look(borrowed, "id=", before, sizeof before);
+    say(borrowed, "AUTH alice pw");
+    hfi_borrow_return(borrowed);
+    borrowed = borrow(f);
+    look(borrowed, "id=", after, sizeof after);
+    redisReply *reply = redisCommand(hfi_borrowed_context(borrowed), "ACL WHOAMI");
+    assert_non_null(reply);
+    assert_string_equal(reply->str, user);
+    freeReplyObject(reply);
+    hfi_borrow_return(borrowed);
+    assert_string_equal(before, after);
+}
+
+static void the_next_borrower_is_not_who_the_last_one_was(void **state)
+{
+    leaves_no_user(*state, 70000, "default");
+}
+
+static void before_reset_was_known_he_is_not_either(void **state)
+{
+    leaves_no_user(*state, 60009, "default");
+}
+
+static void nor_while_nobody_has_learned_the_version(void **state)
+{
+    leaves_no_user(*state, 0, "default");
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -216,6 +252,9 @@ int main(void)
                                         set_up_password, tear_down),
         TEST(before_reset_was_known_the_protocol_goes_back_too),
         TEST(before_reset_was_known_they_are_not_debugged_either),
+        TEST(the_next_borrower_is_not_who_the_last_one_was),
+        TEST(before_reset_was_known_he_is_not_either),
+        TEST(nor_while_nobody_has_learned_the_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
