@@ -257,9 +257,8 @@ static hf_status parse_host_port(struct part authority, int default_port, struct
     if (port.size > 0) {
         port = part_of(port.from + 1, port.from + port.size);
         endpoint->port = number(port, 65535);
-        if (endpoint->port < 1)
-            return wrong_part(error, "port", port, "is not a number between 1 and 65535",
-                              "redis://127.0.0.1:6379");
+        if (endpoint->port < 1) /* not quoted: without a host it is the password */
+            return hfi_fail(error, HF_INVALID, "redis://127.0.0.1:6379", "the URI's port is not a number between 1 and 65535");
     }
     return HF_OK;
 }
@@ -289,7 +288,9 @@ static hf_status parse_authority(struct part authority, struct part rest, struct
 {
     const char *end = authority.from + authority.size;
     const char *at = authority.size > 0 ? memrchr(authority.from, '@', authority.size) : NULL;
-    if (at == NULL && rest.size > 0 && memchr(rest.from, '@', rest.size) != NULL)
+    const char *behind = rest.size > 0 ? memchr(rest.from, '@', rest.size) : NULL;
+    /* Perhaps the rest of a password, behind another @ too, unless it is in an option's value: no part of the URI is quoted. */
+    if (behind != NULL && (at == NULL || memchr(rest.from, '=', (size_t)(behind - rest.from)) == NULL))
         return hfi_fail(error, HF_INVALID, encode_hint,
                         "the URI has an @ behind the host: a password that is not encoded?");
     hf_status status = at != NULL ? parse_user(part_of(authority.from, at), endpoint, error) : HF_OK;
