@@ -24,6 +24,8 @@ static void end_element(struct hfi_frame *frame)
 static void begin_array(struct hfi_frame *frame, uint64_t count)
 {
     if (count == 0) {
+        if (frame->depth == HFI_FRAME_DEEPEST)
+            frame->depth++; /* hiredis refuses an empty one there, too */
         end_element(frame);
         return;
     }

@@ -25,6 +25,8 @@ static const char *const replies[] = {"+OK\r\n",
                                       "*2\r\n$3\r\n$9\r\r\n:7\r\n",
                                       "*3\r\n*0\r\n*2\r\n+a\r\n*1\r\n$1\r\nx\r\n*-1\r\n",
                                       "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+                                      "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*2\r\n*0\r\n:1\r\n",
+                                      "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*-1\r\n",
                                       "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*2\r\n:1\r\n$1\r\n\n\r\n"};
 enum { COUNT = sizeof replies / sizeof replies[0] };
 
@@ -75,7 +77,7 @@ static void a_too_large_reply_shows_in_its_announced_length(void **state)
     assert_false(is_too_much("+OK\r\n", 5));
     assert_true(is_too_much("+OK\r\n", 4));
     for (int i = 0; i < COUNT; i++)
-        assert_int_equal(is_too_much(replies[i], MOST), i == COUNT - 1); /* nine deep */
+        assert_int_equal(is_too_much(replies[i], MOST), i >= COUNT - 3); /* nine deep */
     assert_true(is_too_much("-no end of words", 8));
 }
 
