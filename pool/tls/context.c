@@ -3,6 +3,7 @@
  * and what is asked of the other side's certificate. */
 #include "pool/tls/tls_private.h"
 
+#include <errno.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ static int keep_ticket(SSL *ssl, SSL_SESSION *ticket)
     return 0;
 }
 
-/* NULL: *why is set, or empty if there is no memory. */
+/* NULL: *why is set, or empty if there is no memory; errno is that of the last call that failed, if any did. */
 static SSL_CTX *read_files(struct hfi_tls_context *context, struct hfi_transport_why *why)
 {
     const char *ca = context->files[HFI_TLS_CA_FILE], *cert = context->files[HFI_TLS_CERT_FILE];
@@ -65,8 +66,10 @@ static SSL_CTX *read_files(struct hfi_tls_context *context, struct hfi_transport
         wrong = HFI_TLS_KEY_FILE;
     if (wrong < 0)
         return made;
+    int failed = errno;
     hfi_tls_trouble_file(options[wrong], wrong == HFI_TLS_KEY_FILE ? key : context->files[wrong], why);
     SSL_CTX_free(made);
+    errno = failed;
     return NULL;
 }
 
@@ -95,8 +98,10 @@ static bool refresh(struct hfi_tls_context *context, struct hfi_transport_why *w
 {
     *why = (struct hfi_transport_why){0};
     hfi_mutex_lock(&context->reading);
-    bool changed = look_at_files(context);
+    bool changed = look_at_files(context) || context->is_unread;
+    errno = 0;
     SSL_CTX *made = changed ? read_files(context, why) : NULL, *before = NULL;
+    context->is_unread = changed && made == NULL && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
     if (made != NULL) {
         hfi_mutex_lock(&context->mutex);
         SSL_SESSION *ticket = context->ticket;

@@ -28,8 +28,9 @@ struct hfi_tls_context {
     enum hfi_tls_verify verify;
     int min;
 
-    struct hfi_mutex reading; /* held while the files are looked at and read; guards the next one */
-    struct hfi_tls_stamp stamps[HFI_TLS_FILES]; /* when they were read last */
+    struct hfi_mutex reading; /* held while the files are looked at and read; guards the next two */
+    struct hfi_tls_stamp stamps[HFI_TLS_FILES]; /* when they were looked at last */
+    bool is_unread; /* then the system was short of something: they are read again whatever they are */
 
     struct hfi_mutex mutex; /* guards what is below */
     SSL_CTX *in_force;      /* with the files as they were when they could be used last */

@@ -6,6 +6,8 @@
 
 #include "tests/support/takers.h"
 
+#include <dlfcn.h>
+#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -317,6 +319,41 @@ static void files_that_change_are_read_again_and_bad_ones_change_nothing(void **
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
+static _Atomic(bool) is_short; /* of descriptors, for OpenSSL's files */
+
+/* OpenSSL's way to a file: in front of libc's, as the program's own. */
+__attribute__((visibility("default"))) FILE *fopen64(const char *path, const char *mode)
+{
+    union {
+        void *symbol;
+        FILE *(*open)(const char *, const char *);
+    } libc = {dlsym(RTLD_NEXT, "fopen64")};
+    if (atomic_load(&is_short) && strstr(path, "/ca.pem") != NULL) {
+        errno = EMFILE;
+        return NULL;
+    }
+    return libc.open(path, mode);
+}
+
+static void a_file_that_changed_while_descriptors_were_short_is_read_later(void **state)
+{
+    struct hft_server *server = *state;
+    hf_client *client;
+    hf_error error;
+    warnings_of_files = 0;
+    assert_int_equal(hf_client_open(hft_server_url(server), HF_CLIENT(.log = count_warnings), &client, &error), HF_OK);
+    HFT_UNTIL_TRUE(answers(client));
+    atomic_store(&is_short, true);
+    copy_file(server, "other.pem", "ca.pem");
+    copy_file(server, "stranger.pem", "server.pem");
+    copy_file(server, "stranger.key", "server.key");
+    hft_server_restart(server);
+    HFT_UNTIL_TRUE(warnings_of_files > 0);
+    atomic_store(&is_short, false);
+    HFT_UNTIL_TRUE(answers(client));
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
 #define LOADERS 4
 
 struct load {
@@ -382,6 +419,7 @@ int main(void)
         TEST(a_certificate_of_a_stranger_is_refused, signed_by_a_stranger),
         TEST(a_client_without_the_certificate_that_is_asked_for_is_told, for_known_clients),
         TEST(files_that_change_are_read_again_and_bad_ones_change_nothing, with_the_right_name),
+        TEST(a_file_that_changed_while_descriptors_were_short_is_read_later, with_the_right_name),
         TEST(certificates_may_be_exchanged_while_locks_are_taken, with_the_right_name),
         TEST(nonsense_in_the_options_is_named, with_the_right_name),
         TEST(a_connection_is_lent, with_the_right_name),
