@@ -261,7 +261,8 @@ hf_status hfi_aside_post(hf_client *client, const struct hfi_aside_order *order,
     } else if (place == HFI_LOAD_NEW) {
         job = make_locked(aside, order, now);
     }
-    if (job != NULL)
+    bool joins = place == HFI_LOAD_JOINED || place == HFI_LOAD_NEW; /* else the caller returns, and its waiter is gone */
+    if (joins && job != NULL)
         join_locked(job, waiter, place == HFI_LOAD_NEW, now);
     hfi_mutex_unlock(&aside->mutex);
     switch (place) {

@@ -263,7 +263,7 @@ static void without_memory_for_a_copy_nothing_is_posted(void **state)
 static void a_close_drops_what_waits_and_waits_for_what_runs(void **state)
 {
     struct bench *b = *state;
-    struct hfi_aside_waiter queued, running;
+    struct hfi_aside_waiter queued, running, late, untouched;
     occupy(b, "busy");
     assert_int_equal(post(b, "busy", HFI_LOAD, &running, NULL), HF_OK);
     assert_int_equal(post(b, "page", HFI_LOAD, &queued, NULL), HF_OK);
@@ -274,9 +274,13 @@ static void a_close_drops_what_waits_and_waits_for_what_runs(void **state)
     assert_int_equal(waited(b, &queued), HF_CLOSED);
     assert_int_equal(hfi_aside_wait(&b->client, &running, NULL, HFI_NEVER), HF_CLOSED);
     assert_int_equal(post(b, "more", HFI_LOAD, NULL, NULL), HF_CLOSED);
+    memset(&late, 0x5a, sizeof late);
+    memset(&untouched, 0x5a, sizeof untouched);
+    assert_int_equal(post(b, "busy", HFI_LOAD, &late, NULL), HF_CLOSED); /* its caller returns while that one runs */
     assert_int_equal(b->copies, 3);
     atomic_store(&b->stay, false);
     hfi_aside_stop(&b->client);
+    assert_memory_equal(&late, &untouched, sizeof late);
     assert_int_equal(b->frees, 3);
     assert_int_equal(b->ran, 1);
 }
