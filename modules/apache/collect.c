@@ -175,7 +175,7 @@ static enum hfm_verdict judge(struct hfm_load *load, int status)
         verdict = HFM_PASS;
     if (is_same && verdict == HFM_PASS) {
         hfm_passing_note(load->key, HFM_PASS_MS);
-        load->ttl_ms = 1;
+        load->ttl_ms = HF_OFF; /* not stored: the old page lives no longer for it, at no server */
     }
     return is_same ? HFM_SAME : verdict;
 }

@@ -134,7 +134,8 @@ static hf_status fetch(struct hfm_load *load, hf_value **value)
 static int answer_loaded(struct hfm_load *load, hf_value *value)
 {
     int rc = DECLINED;
-    bool is_better = value != NULL && !load->sent && !value->absent && !hfm_page_is_over(load->r, load->settings, value) &&
+    bool is_page = value != NULL && !value->absent && !hfm_page_is_pass(value) && !hfm_page_is_over(load->r, load->settings, value);
+    bool is_better = is_page && !load->sent &&
                      (load->verdict == HFM_SAME || (load->verdict == HFM_FAILED && value->source == HF_STALE));
     const char *how = note(load->last, load, value);
     if (is_better) {

@@ -98,9 +98,20 @@ class Upkeep(unittest.TestCase):
         stand = self.stand
         path = self.stand.page("same-private", Page(headers={"ETag": '"v"'}, again={"Cache-Control": "private"}))
         stand.get(path)
-        self.grow_old(path)
+        stand.ask_redis("PEXPIRE", stand.key(path), "20000")
         self.assertEqual(stand.get(path, server=1).body, "page 1")
         self.assertEqual([stand.get(path, server=1).body for _ in range(2)], ["page 3", "page 4"])
+        self.assertLessEqual(stand.ttl_ms(path), 20000)  # nor does it live longer for the other servers
+
+    def test_an_error_keeps_its_headers_where_no_page_was_kept(self):
+        stand = self.stand
+        path = stand.page("passed", Page(headers={"Set-Cookie": "a=b"}))
+        stand.get(path)
+        self.assertEqual(stand.value(path), "pass")
+        self.grow_old(path)
+        stand.page("passed", Page(status=503, headers={"Retry-After": "7"}))
+        answer = stand.get(path, server=1)
+        self.assertEqual((answer.status, answer.headers.get("retry-after")), (503, "7"))
 
     def test_a_file_that_is_still_good_is_not_read_again(self):
         stand, path = self.stand, "/files/a.txt"
