@@ -19,13 +19,23 @@
 #define MEMBERS_IN_IT HFI_EMBEDDED_MEMBERS_FD
 #define REPORT_IN_IT  (MEMBERS_IN_IT + 3) /* until exec() */
 
+static _Noreturn void tell_and_exit(int report)
+{
+    int failed = errno;
+    (void)!write(report, &failed, sizeof failed);
+    _exit(1);
+}
+
 /* In the child that becomes the server: moves the four descriptors of `ours` to their numbers, and sets up the three
- * standard streams. */
+ * standard streams. A server without one of them would not end with its last client. */
 static void arrange(const struct hfi_inheritance *ours, const char *log)
 {
     int given[] = {ours->members, ours->name, ours->folder, ours->report};
-    for (int i = 0; i < 4; i++) /* first out of the range of the final numbers */
+    for (int i = 0; i < 4; i++) { /* first out of the range of the final numbers */
         given[i] = fcntl(given[i], F_DUPFD_CLOEXEC, REPORT_IN_IT + 1);
+        if (given[i] < 0)
+            tell_and_exit(ours->report);
+    }
     for (int i = 0; i < 4; i++) {
         (void)close(MEMBERS_IN_IT + i);
         (void)fcntl(given[i], i < 3 ? F_DUPFD : F_DUPFD_CLOEXEC, MEMBERS_IN_IT + i);
@@ -66,9 +76,9 @@ static void become_server(const struct hfi_inheritance *ours, const char *folder
     (void)fcntl(ours->members, F_SETOWN, getpid());
     (void)fcntl(ours->members, F_SETSIG, SIGKILL);
     (void)fcntl(ours->members, F_SETFL, O_NONBLOCK | O_ASYNC);
+    shed_limits(); /* first: each descriptor is there twice for a while */
     arrange(ours, log);
     (void)close_range(REPORT_IN_IT + 1, ~0U, 0);
-    shed_limits();
     for (int number = 1; number < _NSIG; number++)
         (void)sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
     (void)sigemptyset(&none);
@@ -76,9 +86,7 @@ static void become_server(const struct hfi_inheritance *ours, const char *folder
     (void)execvpe("redis-server", (char *const *)(uintptr_t)arguments, no_environment);
     if (errno == ENOENT)
         (void)execvpe("valkey-server", (char *const *)(uintptr_t)arguments, no_environment);
-    int failed = errno;
-    (void)!write(REPORT_IN_IT, &failed, sizeof failed);
-    _exit(1);
+    tell_and_exit(REPORT_IN_IT);
 }
 
 int hfi_embedded_spawn(struct hfi_inheritance *ours, const char *folder, const char *path, int64_t until_ns)

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -510,9 +511,44 @@ static void none_of_its_descriptors_is_a_standard_one(void **state)
     assert_int_equal(status, 0);
 }
 
+/* In a child: leaves so many descriptors free, tries, and gives the others back. */
+static void try_with(const struct fixture *f, int spare)
+{
+    struct rlimit few = {64, 64};
+    struct hfi_embedded *share;
+    const char *path;
+    int taken[64], count = 0;
+    if (getrlimit(RLIMIT_NOFILE, &few) != 0)
+        _exit(64);
+    few.rlim_cur = 64;
+    (void)setrlimit(RLIMIT_NOFILE, &few);
+    while (count < 64 && (taken[count] = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0)
+        count++;
+    while (spare-- > 0 && count > 0)
+        (void)close(taken[--count]);
+    if (hfi_embedded_join(f->name, in_ms(2000), &share, &path, NULL) == HF_OK)
+        hfi_embedded_leave(share);
+    _exit(0);
+}
+
+static void where_descriptors_are_short_no_server_is_left_that_does_not_end(void **state)
+{
+    struct fixture *f = *state;
+    for (int spare = 2; spare <= 12; spare++) {
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0)
+            try_with(f, spare);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        assert_true(is_gone(f));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(where_descriptors_are_short_no_server_is_left_that_does_not_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_last_one_to_leave_stops_the_server, set_up, tear_down),
         cmocka_unit_test_setup_teardown(processes_that_come_and_go_at_once_share_one_server, set_up,
                                         tear_down),
