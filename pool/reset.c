@@ -135,7 +135,7 @@ static bool say_preamble(struct talk *talk, int version, const struct hfi_endpoi
     struct hfi_buffer out = {0};
     bool good = has_reset(version)
                     ? hfi_buffer_print(&out, "%sRESET\r\n", first)
-                    : hfi_buffer_print(&out, "%sDISCARD\r\nHELLO 2\r\n%sUNWATCH\r\nCLIENT TRACKING off\r\nSELECT %d\r\n", first,
+                    : hfi_buffer_print(&out, "%sDISCARD\r\n%sHELLO 2\r\nUNWATCH\r\nCLIENT TRACKING off\r\nSELECT %d\r\n", first,
                                        back_to_the_user(endpoint), endpoint->database);
     good = good && say(talk, hfi_buffer_data(&out), hfi_buffer_size(&out));
     hfi_buffer_done(&out);
@@ -152,9 +152,9 @@ static bool receive_either(struct talk *talk, int type, const char *error)
     return good;
 }
 
-/* *done: every command has taken effect, or has nothing to undo: a borrower without the right to a command, or whose
- * server does not know it, has switched nothing on. */
-static bool receive_leftovers(struct talk *talk, int version, bool *done)
+/* *done: every command has taken effect, or has nothing to undo: a borrower whose server does not know it has switched nothing on. Nor
+ * has who has no right to it: but before the handshake that may be another user, as whom the borrower has authenticated since. */
+static bool receive_leftovers(struct talk *talk, int version, bool is_the_user, bool *done)
 {
     *done = true;
     for (const char *at = leftovers(version); *at != 0; at = strchr(at, '\n') + 1) {
@@ -162,7 +162,8 @@ static bool receive_leftovers(struct talk *talk, int version, bool *done)
         if (reply == NULL)
             return false;
         bool is_error = reply->type == REDIS_REPLY_ERROR;
-        *done = *done && (is_error ? strncmp(reply->str, "NOPERM", 6) == 0 || strncasecmp(reply->str, "ERR unknown", 11) == 0
+        bool is_denied = is_error && strncmp(reply->str, "NOPERM", 6) == 0;
+        *done = *done && (is_error ? (is_denied && is_the_user) || strncasecmp(reply->str, "ERR unknown", 11) == 0
                                    : reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "OK") == 0);
         freeReplyObject(reply);
     }
@@ -171,14 +172,15 @@ static bool receive_leftovers(struct talk *talk, int version, bool *done)
 
 static bool receive_preamble(struct talk *talk, int version, const struct hfi_endpoint *endpoint, bool *done)
 {
-    int oks = OKS_WITHOUT + (back_to_the_user(endpoint)[0] != 0);
-    if (!receive_leftovers(talk, version, done))
+    bool has_auth = back_to_the_user(endpoint)[0] != 0;
+    if (!receive_leftovers(talk, version, false, done))
         return false;
     if (has_reset(version))
         return receive_status(talk, "RESET");
     /* DISCARD is an error unless there was a MULTI. NOPERM for HELLO: then the borrower cannot have sent it either. */
-    bool good = receive_either(talk, REDIS_REPLY_STATUS, "") && receive_either(talk, REDIS_REPLY_ARRAY, "NOPERM");
-    for (int i = 0; good && i < oks; i++)
+    bool good = receive_either(talk, REDIS_REPLY_STATUS, "") && (!has_auth || receive_status(talk, "OK")) &&
+                receive_either(talk, REDIS_REPLY_ARRAY, "NOPERM");
+    for (int i = 0; good && i < OKS_WITHOUT; i++)
         good = receive_status(talk, "OK");
     return good;
 }
@@ -212,7 +214,7 @@ bool hfi_reset(struct hfi_peer *peer, struct hfi_connection *connection, int64_t
     hfi_handshake_done(&handshake);
     if (good && !done) {
         const char *behind = leftovers(server.version);
-        good = say(&talk, behind, strlen(behind)) && receive_leftovers(&talk, server.version, &done) && done;
+        good = say(&talk, behind, strlen(behind)) && receive_leftovers(&talk, server.version, true, &done) && done;
     }
     return talk_end(&talk, good);
 }

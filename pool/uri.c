@@ -247,8 +247,8 @@ static hf_status parse_host_port(struct part authority, int default_port, struct
     } else {
         struct part host = cut(authority, ":", &port);
         if (port.size > 0 && memchr(port.from + 1, ':', port.size - 1) != NULL)
-            return wrong_part(error, "host", authority, "has more than one colon",
-                              "an IPv6 address stands in brackets: redis://[::1]:6379");
+            return hfi_fail(error, HF_INVALID, "an IPv6 address stands in brackets: redis://[::1]:6379",
+                            "the URI's host has more than one colon"); /* not quoted: there may be a password between */
         status = parse_host(host, endpoint, error);
     }
     if (status != HF_OK)
@@ -282,15 +282,25 @@ static hf_status parse_hosts(struct part list, struct hfi_endpoint *endpoint, hf
     return status;
 }
 
+/* Perhaps the end of a password that is not encoded: then no part of the URI is quoted. Behind a user a socket may have an @ in its
+ * path, and an option in its value. */
+static bool has_stray_at(struct part rest, bool has_user, bool is_socket)
+{
+    struct part query, path = cut(rest, "?", &query);
+    const char *at = query.size > 0 ? memchr(query.from, '@', query.size) : NULL;
+    bool is_value = at != NULL && memchr(query.from, '=', (size_t)(at - query.from)) != NULL;
+    if (path.size > 0 && memchr(path.from, '@', path.size) != NULL && !(has_user && is_socket))
+        return true;
+    return at != NULL && !(has_user && is_value);
+}
+
 /* Parses the part between :// and the path. The last @ ends the user and password. */
 static hf_status parse_authority(struct part authority, struct part rest, struct hfi_endpoint *endpoint,
                                  hf_error *error)
 {
     const char *end = authority.from + authority.size;
     const char *at = authority.size > 0 ? memrchr(authority.from, '@', authority.size) : NULL;
-    const char *behind = rest.size > 0 ? memchr(rest.from, '@', rest.size) : NULL;
-    /* Perhaps the rest of a password, behind another @ too, unless it is in an option's value: no part of the URI is quoted. */
-    if (behind != NULL && (at == NULL || memchr(rest.from, '=', (size_t)(behind - rest.from)) == NULL))
+    if (has_stray_at(rest, at != NULL, endpoint->scheme == HFI_UNIX))
         return hfi_fail(error, HF_INVALID, encode_hint,
                         "the URI has an @ behind the host: a password that is not encoded?");
     hf_status status = at != NULL ? parse_user(part_of(authority.from, at), endpoint, error) : HF_OK;

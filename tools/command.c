@@ -159,6 +159,11 @@ bool command_kill(const struct command *command, struct refusal *refused)
     return family_kill(ancestor(command), command->socket >= 0 ? command->pid : 0, refused);
 }
 
+bool command_is_in_background(const struct command *command)
+{
+    return command->terminal >= 0 && tcgetpgrp(command->terminal) != getpgrp();
+}
+
 void command_lend_terminal(struct command *command)
 {
     if (command->terminal >= 0 && command->wants_terminal && tcgetpgrp(command->terminal) == getpgrp())

@@ -44,6 +44,7 @@ bool command_signal(struct command *command, int number);
 void command_ask(const struct command *command, struct refusal *refused);
 bool command_kill(const struct command *command, struct refusal *refused);
 
+bool command_is_in_background(const struct command *command); /* of the terminal, if there is one */
 /* Gives the terminal to the command, if it is ours to give; and takes it back. */
 void command_lend_terminal(struct command *command);
 void command_take_terminal(struct command *command);

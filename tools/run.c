@@ -29,12 +29,29 @@ static volatile sig_atomic_t caught;
 static hf_cancel *_Atomic waiting_with;
 static const struct command *adopting; /* process 1 gets orphans from the beginning */
 
+/* A script that calls us goes on behind a ^C, unless it gets the signal itself, and sees that we were ended by it. Where we had lent the
+ * terminal only the command has got it: then all of the job is told. Process 1 goes on, and exits with the code. */
+static void end_by(int number, bool with_the_job)
+{
+    sigset_t only;
+    if (number != SIGINT && number != SIGQUIT)
+        return;
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}); /* the command has dumped its own */
+    (void)sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    (void)sigemptyset(&only);
+    (void)sigaddset(&only, number);
+    (void)sigprocmask(SIG_UNBLOCK, &only, NULL);
+    (void)kill(with_the_job ? 0 : getpid(), number);
+}
+
 static void on_signal(int signal)
 {
     int saved = errno;
     hf_cancel *cancel = atomic_load(&waiting_with);
-    if (cancel == NULL)
-        _exit(128 + signal); /* still connecting: nothing to give back. Process 1 has no default that ends it */
+    if (cancel == NULL) { /* still connecting: nothing to give back */
+        end_by(signal, false);
+        _exit(128 + signal); /* process 1 has no default that ends it */
+    }
     caught = signal;
     hf_cancel_fire(cancel);
     errno = saved;
@@ -175,6 +192,7 @@ static int obtain(struct run *run)
     bool blocked = take_signals(run);
     atomic_store(&waiting_with, NULL);
     hf_cancel_close(cancel);
+    run->ends_by = caught;
     if (caught != 0)
         return 128 + caught;
     if (status == HF_BUSY || status == HF_TIMEOUT)
@@ -241,23 +259,8 @@ static int run_command(struct run *run)
         return CLI_LOST;
     }
     run->ends_by = atomic_load(&run->command.board->signal);
-    run->ends_job = was_lent;
+    run->ends_job = was_lent && !run->heard_interrupt; /* who sent it to us has not sent it to the job, or has done so */
     return run->command.code;
-}
-
-/* A script that calls us goes on behind a ^C, unless it gets the signal itself, and sees that we were ended by it. Where we had lent the
- * terminal only the command has got it. */
-static void end_as_the_command(const struct run *run)
-{
-    sigset_t only;
-    if (run->ends_by != SIGINT && run->ends_by != SIGQUIT)
-        return;
-    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}); /* the command has dumped its own */
-    (void)sigaction(run->ends_by, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-    (void)sigemptyset(&only);
-    (void)sigaddset(&only, run->ends_by);
-    (void)sigprocmask(SIG_UNBLOCK, &only, NULL);
-    (void)kill(run->ends_job ? 0 : getpid(), run->ends_by); /* process 1 goes on, and exits with the code */
 }
 
 /* Guard, client, lock, command: each is gone when it returns, for the guard is forked by a process with one thread. */
@@ -279,7 +282,7 @@ static int serve(struct run *run)
     }
     command_finish(&run->command);
     (void)hf_client_close(run->client, NULL);
-    end_as_the_command(run);
+    end_by(run->ends_by, run->ends_job);
     return code;
 }
 
@@ -334,6 +337,7 @@ int command_lead(int argc, char **argv)
         if (!was_deposed(&run, code))
             return code;
         code = reset_signals(&run);
+        end_by(code - 128, false);
         while (waitpid(-1, NULL, WNOHANG) > 0) /* whom the guard has left to us */
             continue;
         if (code == -1)

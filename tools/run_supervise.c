@@ -77,16 +77,15 @@ static void mind_the_lease(struct run *run)
     (void)timerfd_settime(run->timer, 0, &at, NULL);
 }
 
-/* Stops us by this signal, except in an orphaned process group, where no shell could continue us. Of a ^Z at the terminal that we have lent
- * the others of our job, such as the script that has called us, know nothing: they are told. */
-static void stop_too(struct run *run, int number)
+/* Stops us by this signal, except in an orphaned process group, where no shell could continue us. is_jobs: the terminal would have sent
+ * it to all of our job, such as the script that has called us, but they know nothing of it. */
+static void stop_too(struct run *run, int number, bool is_jobs)
 {
     sigset_t only, old;
-    bool was_lent = run->command.has_terminal;
     command_take_terminal(&run->command);
     (void)sigemptyset(&only);
     (void)sigaddset(&only, number);
-    (void)kill(was_lent ? 0 : getpid(), number);
+    (void)kill(is_jobs ? 0 : getpid(), number);
     (void)sigprocmask(SIG_UNBLOCK, &only, &old); /* stops here */
     (void)sigprocmask(SIG_SETMASK, &old, NULL);
 }
@@ -106,11 +105,11 @@ static void stopped(struct run *run, int number)
         command_lend_terminal(&run->command);
         if (run->command.has_terminal)
             (void)command_signal(&run->command, SIGCONT);
-        else
-            stop_too(run, number); /* in the background, as the command; what continues us is SIGCONT, which resumes it */
+        else if (command_is_in_background(&run->command))
+            stop_too(run, number, true); /* what continues us is SIGCONT, and that resumes the command */
     } else if (run->told_to_stop || run->command.has_terminal) {
         run->told_to_stop = false;
-        stop_too(run, SIGTSTP);
+        stop_too(run, SIGTSTP, run->command.has_terminal);
         resume(run);
     }
 }
@@ -151,6 +150,7 @@ static void hear_signals(struct run *run)
             break;
         default:
             run->told_to_end = run->told_to_end || info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT;
+            run->heard_interrupt = run->heard_interrupt || info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT;
             pass_on(run, (int)info.ssi_signo);
         }
     }

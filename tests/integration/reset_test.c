@@ -204,8 +204,17 @@ static void before_reset_was_known_the_protocol_goes_back_too(void **state)
     assert_int_equal(hft_server_ask_integer(f->server, "DBSIZE"), 0);
 }
 
+/* As a user who has no right to switch it off again. */
+static void nor_where_the_last_one_has_become_a_weaker_user(void **state)
+{
+    struct fixture *f = *state;
+    open_pool(f);
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER weak on >pw -@all"));
+    leaves_no_debugger(f, "SCRIPT DEBUG YES", "AUTH weak pw");
+}
+
 /* As whoever one borrower has authenticated, the next one is the URI's user again, by the same connection. */
-static void leaves_no_user(struct fixture *f, int version, const char *user)
+static void leaves_no_user(struct fixture *f, int version, const char *besides)
 {
     char before[32], after[32];
     open_pool(f);
@@ -214,12 +223,14 @@ static void leaves_no_user(struct fixture *f, int version, const char *user)
     (void)hfi_peer_note_server(&f->kit.pool->node->peer, &(struct hfi_server){.version = version});
     look(borrowed, "id=", before, sizeof before);
     say(borrowed, "AUTH alice pw");
+    if (besides != NULL)
+        say(borrowed, besides);
     hfi_borrow_return(borrowed);
     borrowed = borrow(f);
     look(borrowed, "id=", after, sizeof after);
     redisReply *reply = redisCommand(hfi_borrowed_context(borrowed), "ACL WHOAMI");
     assert_non_null(reply);
-    assert_string_equal(reply->str, user);
+    assert_string_equal(reply->str, "default");
     freeReplyObject(reply);
     hfi_borrow_return(borrowed);
     assert_string_equal(before, after);
@@ -227,17 +238,17 @@ static void leaves_no_user(struct fixture *f, int version, const char *user)
 
 static void the_next_borrower_is_not_who_the_last_one_was(void **state)
 {
-    leaves_no_user(*state, 70000, "default");
+    leaves_no_user(*state, 70000, "SUBSCRIBE c");
 }
 
 static void before_reset_was_known_he_is_not_either(void **state)
 {
-    leaves_no_user(*state, 60009, "default");
+    leaves_no_user(*state, 60009, NULL);
 }
 
 static void nor_while_nobody_has_learned_the_version(void **state)
 {
-    leaves_no_user(*state, 0, "default");
+    leaves_no_user(*state, 0, "SUBSCRIBE c"); /* which nothing but RESET ends */
 }
 
 int main(void)
@@ -252,6 +263,7 @@ int main(void)
                                         set_up_password, tear_down),
         TEST(before_reset_was_known_the_protocol_goes_back_too),
         TEST(before_reset_was_known_they_are_not_debugged_either),
+        TEST(nor_where_the_last_one_has_become_a_weaker_user),
         TEST(the_next_borrower_is_not_who_the_last_one_was),
         TEST(before_reset_was_known_he_is_not_either),
         TEST(nor_while_nobody_has_learned_the_version),

@@ -56,6 +56,7 @@ static const struct good {
     {"unix:///run/my%20redis.sock?db=2&password=x", HFI_UNIX, NULL, 0, "/run/my redis.sock", NULL, NULL, 2,
      "password=x "},
     {"unix://me:secret@/run/redis.sock", HFI_UNIX, NULL, 0, "/run/redis.sock", "me", "secret", 0, ""},
+    {"unix://:pw@/run/r@1.sock", HFI_UNIX, NULL, 0, "/run/r@1.sock", NULL, "pw", 0, ""},
     {"embedded:", HFI_EMBEDDED, NULL, 0, NULL, NULL, NULL, 0, ""},
     {"embedded:test-1_A?db=1", HFI_EMBEDDED, NULL, 0, "test-1_A", NULL, NULL, 1, ""},
 };
@@ -184,7 +185,9 @@ static const struct bad {
     {"redis://me@corp:secret/x@host", "@ behind the host"},
     {"redis://me@corp:1?secret@host", "@ behind the host"},
     {"redis://me@corp:1/secret@host", "@ behind the host"},
+    {"redis://u:p@ss/w=secret@host", "@ behind the host"},
     {"redis://me:secret", "port is not a number"},
+    {"redis://:se:secret", "more than one colon"},
     {"redis://me:secret#secret@host", "has a #"},
     {"redis://host/x", "database \"x\""},
     {"redis://host/-1", "database \"-1\""},
