@@ -254,12 +254,10 @@ static hf_status parse_host_port(struct part authority, int default_port, struct
     if (status != HF_OK)
         return status;
     endpoint->port = default_port;
-    if (port.size > 0) {
-        port = part_of(port.from + 1, port.from + port.size);
-        endpoint->port = number(port, 65535);
-        if (endpoint->port < 1) /* not quoted: without a host it is the password */
-            return hfi_fail(error, HF_INVALID, "redis://127.0.0.1:6379", "the URI's port is not a number between 1 and 65535");
-    }
+    if (port.size > 0)
+        endpoint->port = number(part_of(port.from + 1, port.from + port.size), 65535);
+    if (endpoint->port < 1) /* not quoted: without a host it is the password */
+        return hfi_fail(error, HF_INVALID, "redis://127.0.0.1:6379", "the URI's port is not a number between 1 and 65535");
     return HF_OK;
 }
 
@@ -282,16 +280,13 @@ static hf_status parse_hosts(struct part list, struct hfi_endpoint *endpoint, hf
     return status;
 }
 
-/* Perhaps the end of a password that is not encoded: then no part of the URI is quoted. Behind a user a socket may have an @ in its
- * path, and an option in its value. */
+/* Perhaps the end of a password: then no part is quoted. Behind a user a socket's path may have an @, and an option's value. */
 static bool has_stray_at(struct part rest, bool has_user, bool is_socket)
 {
-    struct part query, path = cut(rest, "?", &query);
-    const char *at = query.size > 0 ? memchr(query.from, '@', query.size) : NULL;
-    bool is_value = at != NULL && memchr(query.from, '=', (size_t)(at - query.from)) != NULL;
-    if (path.size > 0 && memchr(path.from, '@', path.size) != NULL && !(has_user && is_socket))
-        return true;
-    return at != NULL && !(has_user && is_value);
+    struct part query, behind, path = cut(rest, "?", &query), before = cut(query, "@", &behind);
+    bool is_free = has_user && before.size > 0 && memchr(before.from, '=', before.size) != NULL;
+    bool in_path = path.size > 0 && memchr(path.from, '@', path.size) != NULL;
+    return (in_path && !(has_user && is_socket)) || (behind.size > 0 && !is_free);
 }
 
 /* Parses the part between :// and the path. The last @ ends the user and password. */
@@ -301,8 +296,7 @@ static hf_status parse_authority(struct part authority, struct part rest, struct
     const char *end = authority.from + authority.size;
     const char *at = authority.size > 0 ? memrchr(authority.from, '@', authority.size) : NULL;
     if (has_stray_at(rest, at != NULL, endpoint->scheme == HFI_UNIX))
-        return hfi_fail(error, HF_INVALID, encode_hint,
-                        "the URI has an @ behind the host: a password that is not encoded?");
+        return hfi_fail(error, HF_INVALID, encode_hint, "the URI has an @ behind the host: a password that is not encoded?");
     hf_status status = at != NULL ? parse_user(part_of(authority.from, at), endpoint, error) : HF_OK;
     if (status != HF_OK)
         return status;
