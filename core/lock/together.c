@@ -77,8 +77,9 @@ static void asked(struct hfi_command *command)
                                                     command->stamp_ns);
         HFI_PERTURB("together-answered");
         hfi_lock_answered_together(lock, command, request->names[i].token, request->not_after_us, &answer, rtt);
-        hfi_table_unref(lock);
     }
+    for (int i = 0; i < request->count; i++)
+        hfi_table_unref(request->locks[i]); /* not before: by the first one all answers are judged */
     unref(request);
 }
 

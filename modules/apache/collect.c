@@ -259,30 +259,32 @@ static hf_status say_pass(struct hfm_load *load, hf_loading *loading)
 }
 
 /* A page of which a tag cannot be named is not stored: hf_loading_tag sees to that. */
-static void name_tags(struct hfm_load *load, hf_loading *loading)
+static void name_tags(struct hfm_load *load, hf_loading *loading, const apr_table_t *before)
 {
     const char *name = hfm_tag_header(load->settings), *tags = name != NULL ? hfm_rules_header(load->last, name) : NULL;
+    if (name != NULL && tags == NULL && before != NULL)
+        tags = apr_table_get(before, name);
     char *rest, *copy = tags != NULL ? apr_pstrdup(load->r->pool, tags) : NULL;
     for (char *tag = copy != NULL ? apr_strtok(copy, ", ", &rest) : NULL; tag != NULL; tag = apr_strtok(NULL, ", ", &rest))
         (void)hf_loading_tag(loading, tag);
 }
 
-/* The tags are those that the origin names now, or none. */
+/* A 304 need not say again which tags the page has. */
 static hf_status say_same(struct hfm_load *load, hf_loading *loading)
 {
     hf_loading_set_ttl(loading, load->ttl_ms);
-    name_tags(load, loading);
+    name_tags(load, loading, load->old);
     return hf_loading_same(loading);
 }
 
 static hf_status say_page(struct hfm_load *load, hf_loading *loading)
 {
     size_t size;
-    char *page = hfm_page_make(load->last, hfm_tag_header(load->settings), load->body, load->size, &size);
+    char *page = hfm_page_make(load->last, load->body, load->size, &size);
     if (page == NULL)
         return hf_loading_fail(loading, ENOMEM, "no memory for the page");
     hf_loading_set_ttl(loading, load->ttl_ms);
-    name_tags(load, loading);
+    name_tags(load, loading, NULL);
     return hf_loading_give(loading, page, size, free);
 }
 

@@ -77,7 +77,7 @@ bool hfm_passing_is(const char *key);
 /* ---- page.c: an answer as bytes, and back ---- */
 
 /* A new block, which free() ends; NULL: no memory. `without`: a header that is not kept, or NULL. */
-char *hfm_page_make(request_rec *r, const char *without, const char *body, size_t body_size, size_t *size);
+char *hfm_page_make(request_rec *r, const char *body, size_t body_size, size_t *size);
 bool hfm_page_is_pass(const hf_value *value);
 
 /* An old page that may not be given out any more, because it said so (hfm_rules_is_strict). */

@@ -22,7 +22,6 @@ static const char *const unkept[] = {"Connection", "Keep-Alive", "Proxy-Authenti
 struct head {
     request_rec *r;
     const char *connection; /* the header of that name: it names more that belongs to the connection */
-    const char *without;    /* NULL: none */
 };
 
 static bool is_kept(const struct head *head, const char *name)
@@ -30,8 +29,6 @@ static bool is_kept(const struct head *head, const char *name)
     for (size_t i = 0; unkept[i] != NULL; i++)
         if (ap_cstr_casecmp(name, unkept[i]) == 0)
             return false;
-    if (head->without != NULL && ap_cstr_casecmp(name, head->without) == 0)
-        return false;
     return head->connection == NULL || !ap_find_token(head->r->pool, head->connection, name);
 }
 
@@ -41,10 +38,10 @@ static void add_line(apr_array_header_t *lines, apr_pool_t *pool, const char *na
         APR_ARRAY_PUSH(lines, const char *) = apr_pstrcat(pool, name, ": ", value, "\r\n", NULL);
 }
 
-static const char *head_of(request_rec *r, const char *without)
+static const char *head_of(request_rec *r)
 {
     apr_array_header_t *lines = apr_array_make(r->pool, 16, sizeof(const char *));
-    struct head head = {.r = r, .connection = hfm_rules_header(r, "Connection"), .without = without};
+    struct head head = {.r = r, .connection = hfm_rules_header(r, "Connection")};
     const apr_table_t *const tables[] = {r->headers_out, r->err_headers_out};
     char *date = apr_palloc(r->pool, APR_RFC822_DATE_LEN);
     (void)apr_rfc822_date(date, apr_time_now());
@@ -66,9 +63,9 @@ static const char *head_of(request_rec *r, const char *without)
     return apr_array_pstrcat(r->pool, lines, '\0');
 }
 
-char *hfm_page_make(request_rec *r, const char *without, const char *body, size_t body_size, size_t *size)
+char *hfm_page_make(request_rec *r, const char *body, size_t body_size, size_t *size)
 {
-    const char *head = head_of(r, without);
+    const char *head = head_of(r);
     size_t head_size = strlen(head);
     char *page = malloc(head_size + body_size + 1);
     if (page == NULL)
@@ -182,7 +179,9 @@ int hfm_page_send(request_rec *r, const struct hfm_settings *settings, hf_value 
     if (headers == NULL)
         return DECLINED;
     apr_pool_cleanup_register(r->pool, value, free_value, apr_pool_cleanup_null);
-    const char *date = take(headers, "Date"), *before = apr_table_get(headers, "Age");
+    const char *date = take(headers, "Date"), *before = apr_table_get(headers, "Age"), *tags = hfm_tag_header(settings);
+    if (tags != NULL)
+        apr_table_unset(headers, tags);
     answer_with(r, status, headers);
     set_age(r, settings, date, before, value);
     apr_table_mergen(r->headers_out, "Cache-Status", how);
