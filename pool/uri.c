@@ -295,7 +295,7 @@ static hf_status parse_authority(struct part authority, struct part rest, struct
 {
     const char *end = authority.from + authority.size;
     const char *at = authority.size > 0 ? memrchr(authority.from, '@', authority.size) : NULL;
-    if (has_stray_at(rest, at != NULL, endpoint->scheme == HFI_UNIX))
+    if (has_stray_at(rest, at != NULL, endpoint->scheme == HFI_UNIX && at == end - 1))
         return hfi_fail(error, HF_INVALID, encode_hint, "the URI has an @ behind the host: a password that is not encoded?");
     hf_status status = at != NULL ? parse_user(part_of(authority.from, at), endpoint, error) : HF_OK;
     if (status != HF_OK)

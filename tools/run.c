@@ -259,7 +259,7 @@ static int run_command(struct run *run)
         return CLI_LOST;
     }
     run->ends_by = atomic_load(&run->command.board->signal);
-    run->ends_job = was_lent && !run->heard_interrupt; /* who sent it to us has not sent it to the job, or has done so */
+    run->ends_job = was_lent && run->heard != run->ends_by; /* who sent it to us has not sent it to the job, or has done so */
     return run->command.code;
 }
 

@@ -25,7 +25,7 @@ struct run {
     int  signals, timer, notice; /* signalfd, timerfd, eventfd */
     bool told_to_stop;           /* we got SIGTSTP: stop when the command has stopped */
     bool told_to_end;            /* a signal that ends us was passed on: do not stand again */
-    bool heard_interrupt;        /* INT or QUIT: the terminal that is lent sends us neither */
+    int  heard;                  /* the last signal that was passed on; the terminal that is lent sends us none */
     bool ending, lost;           /* the command got TERM, KILL because of its lease */
     bool deaf;                   /* `ending`, but TERM reached no process */
     bool refuses;                /* some of its processes could not be killed by us */

@@ -150,7 +150,7 @@ static void hear_signals(struct run *run)
             break;
         default:
             run->told_to_end = run->told_to_end || info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT;
-            run->heard_interrupt = run->heard_interrupt || info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT;
+            run->heard = (int)info.ssi_signo;
             pass_on(run, (int)info.ssi_signo);
         }
     }

@@ -132,6 +132,7 @@ static apr_status_t let_go(struct hfm_load *load, enum hfm_verdict verdict, apr_
     load->verdict = verdict;
     load->sent = true;
     give_back(load);
+    hfm_page_hide_tags(load->last, load->settings);
     if (verdict == HFM_PASS) {
         apr_table_mergen(load->last->headers_out, "Cache-Status", "holdfast; fwd=miss; detail=PASS");
         tell_of_pass(load, rest);
@@ -167,9 +168,11 @@ static enum hfm_verdict judge(struct hfm_load *load, int status)
 {
     static const char *const lasting[] = {"Cache-Control", "Expires"}; /* what it need not say again */
     bool is_same = status == HTTP_NOT_MODIFIED && load->old != NULL;
-    for (size_t i = 0; is_same && i < sizeof lasting / sizeof *lasting; i++)
-        if (hfm_rules_header(load->last, lasting[i]) == NULL && apr_table_get(load->old, lasting[i]) != NULL)
-            apr_table_setn(load->last->headers_out, lasting[i], apr_table_get(load->old, lasting[i]));
+    for (size_t i = 0; is_same && i < sizeof lasting / sizeof *lasting; i++) {
+        const char *before = apr_table_getm(load->r->pool, load->old, lasting[i]); /* it may be in several lines */
+        if (hfm_rules_header(load->last, lasting[i]) == NULL && before != NULL)
+            apr_table_setn(load->last->headers_out, lasting[i], before);
+    }
     enum hfm_verdict verdict = hfm_rules_judge(load->last, is_same ? HTTP_OK : status, load->settings, &load->ttl_ms);
     if (load->last != load->r && verdict == HFM_KEEP)
         verdict = HFM_PASS;
@@ -263,7 +266,7 @@ static void name_tags(struct hfm_load *load, hf_loading *loading, const apr_tabl
 {
     const char *name = hfm_tag_header(load->settings), *tags = name != NULL ? hfm_rules_header(load->last, name) : NULL;
     if (name != NULL && tags == NULL && before != NULL)
-        tags = apr_table_get(before, name);
+        tags = apr_table_get(before, HFM_TAGS);
     char *rest, *copy = tags != NULL ? apr_pstrdup(load->r->pool, tags) : NULL;
     for (char *tag = copy != NULL ? apr_strtok(copy, ", ", &rest) : NULL; tag != NULL; tag = apr_strtok(NULL, ", ", &rest))
         (void)hf_loading_tag(loading, tag);
@@ -280,7 +283,7 @@ static hf_status say_same(struct hfm_load *load, hf_loading *loading)
 static hf_status say_page(struct hfm_load *load, hf_loading *loading)
 {
     size_t size;
-    char *page = hfm_page_make(load->last, load->body, load->size, &size);
+    char *page = hfm_page_make(load->last, hfm_tag_header(load->settings), load->body, load->size, &size);
     if (page == NULL)
         return hf_loading_fail(loading, ENOMEM, "no memory for the page");
     hf_loading_set_ttl(loading, load->ttl_ms);
@@ -328,8 +331,7 @@ int hfm_collect_send(struct hfm_load *load, const char *how)
     if (modified != NULL)
         ap_update_mtime(r, apr_date_parse_http(modified));
     apr_table_mergen(r->headers_out, "Cache-Status", how);
-    if (hfm_tag_header(load->settings) != NULL)
-        apr_table_unset(r->headers_out, hfm_tag_header(load->settings));
+    hfm_page_hide_tags(r, load->settings);
     int rc = r->status == HTTP_OK && r == load->r ? ap_meets_conditions(r) : OK;
     if (rc != OK)
         return rc;

@@ -76,8 +76,12 @@ bool hfm_passing_is(const char *key);
 
 /* ---- page.c: an answer as bytes, and back ---- */
 
-/* A new block, which free() ends; NULL: no memory. `without`: a header that is not kept, or NULL. */
-char *hfm_page_make(request_rec *r, const char *body, size_t body_size, size_t *size);
+/* How the page's tags are kept with it, whatever the header is called at a server: a 304 need not name them again. */
+#define HFM_TAGS "Holdfast-Tags"
+
+/* A new block, which free() ends; NULL: no memory. `tags`: the header that names the page's tags, or NULL. */
+char *hfm_page_make(request_rec *r, const char *tags, const char *body, size_t body_size, size_t *size);
+void hfm_page_hide_tags(request_rec *r, const struct hfm_settings *settings); /* they are not for clients */
 bool hfm_page_is_pass(const hf_value *value);
 
 /* An old page that may not be given out any more, because it said so (hfm_rules_is_strict). */

@@ -17,11 +17,12 @@ const char hfm_pass[] = "pass";
 /* Not kept: what belongs to one connection, and what is made anew for each answer. */
 static const char *const unkept[] = {"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "TE",
                                      "Trailer", "Transfer-Encoding", "Upgrade", "Date", "Age", "Server", "Content-Length",
-                                     "Content-Type", "Content-Encoding", NULL};
+                                     "Content-Type", "Content-Encoding", HFM_TAGS, NULL};
 
 struct head {
     request_rec *r;
     const char *connection; /* the header of that name: it names more that belongs to the connection */
+    const char *tags;       /* which header names them; NULL: none */
 };
 
 static bool is_kept(const struct head *head, const char *name)
@@ -29,6 +30,8 @@ static bool is_kept(const struct head *head, const char *name)
     for (size_t i = 0; unkept[i] != NULL; i++)
         if (ap_cstr_casecmp(name, unkept[i]) == 0)
             return false;
+    if (head->tags != NULL && ap_cstr_casecmp(name, head->tags) == 0)
+        return false;
     return head->connection == NULL || !ap_find_token(head->r->pool, head->connection, name);
 }
 
@@ -38,10 +41,10 @@ static void add_line(apr_array_header_t *lines, apr_pool_t *pool, const char *na
         APR_ARRAY_PUSH(lines, const char *) = apr_pstrcat(pool, name, ": ", value, "\r\n", NULL);
 }
 
-static const char *head_of(request_rec *r)
+static const char *head_of(request_rec *r, const char *tags)
 {
     apr_array_header_t *lines = apr_array_make(r->pool, 16, sizeof(const char *));
-    struct head head = {.r = r, .connection = hfm_rules_header(r, "Connection")};
+    struct head head = {.r = r, .connection = hfm_rules_header(r, "Connection"), .tags = tags};
     const apr_table_t *const tables[] = {r->headers_out, r->err_headers_out};
     char *date = apr_palloc(r->pool, APR_RFC822_DATE_LEN);
     (void)apr_rfc822_date(date, apr_time_now());
@@ -51,6 +54,7 @@ static const char *head_of(request_rec *r)
     add_line(lines, r->pool, "Content-Type", r->content_type);
     add_line(lines, r->pool, "Content-Encoding",
              r->content_encoding != NULL ? r->content_encoding : hfm_rules_header(r, "Content-Encoding"));
+    add_line(lines, r->pool, HFM_TAGS, tags != NULL ? hfm_rules_header(r, tags) : NULL);
     for (size_t i = 0; i < 2; i++) {
         const apr_array_header_t *all = apr_table_elts(tables[i]);
         for (int n = 0; n < all->nelts; n++) {
@@ -63,9 +67,9 @@ static const char *head_of(request_rec *r)
     return apr_array_pstrcat(r->pool, lines, '\0');
 }
 
-char *hfm_page_make(request_rec *r, const char *body, size_t body_size, size_t *size)
+char *hfm_page_make(request_rec *r, const char *tags, const char *body, size_t body_size, size_t *size)
 {
-    const char *head = head_of(r);
+    const char *head = head_of(r, tags);
     size_t head_size = strlen(head);
     char *page = malloc(head_size + body_size + 1);
     if (page == NULL)
@@ -75,6 +79,15 @@ char *hfm_page_make(request_rec *r, const char *body, size_t body_size, size_t *
         memcpy(page + head_size, body, body_size);
     *size = head_size + body_size;
     return page;
+}
+
+void hfm_page_hide_tags(request_rec *r, const struct hfm_settings *settings)
+{
+    const char *name = hfm_tag_header(settings);
+    if (name == NULL)
+        return;
+    apr_table_unset(r->headers_out, name);
+    apr_table_unset(r->err_headers_out, name);
 }
 
 bool hfm_page_is_pass(const hf_value *value)
@@ -179,9 +192,9 @@ int hfm_page_send(request_rec *r, const struct hfm_settings *settings, hf_value 
     if (headers == NULL)
         return DECLINED;
     apr_pool_cleanup_register(r->pool, value, free_value, apr_pool_cleanup_null);
-    const char *date = take(headers, "Date"), *before = apr_table_get(headers, "Age"), *tags = hfm_tag_header(settings);
-    if (tags != NULL)
-        apr_table_unset(headers, tags);
+    const char *date = take(headers, "Date"), *before = apr_table_get(headers, "Age");
+    apr_table_unset(headers, HFM_TAGS);
+    hfm_page_hide_tags(r, settings);
     answer_with(r, status, headers);
     set_age(r, settings, date, before, value);
     apr_table_mergen(r->headers_out, "Cache-Status", how);

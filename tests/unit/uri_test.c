@@ -186,6 +186,7 @@ static const struct bad {
     {"redis://me@corp:1?secret@host", "@ behind the host"},
     {"redis://me@corp:1/secret@host", "@ behind the host"},
     {"redis://u:p@ss/w=secret@host", "@ behind the host"},
+    {"unix://u:pa@secret/sec/ret@/run/s", "@ behind the host"},
     {"redis://me:secret", "port is not a number"},
     {"redis://:se:secret", "more than one colon"},
     {"redis://me:secret#secret@host", "has a #"},
