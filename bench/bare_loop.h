@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bare_loop.h - what our commands cost by themselves: a blocking connection that sends the bytes which the library has sent for one acquire
- * and one release, and does nothing else. What it lacks to the plain loop no client of these commands can have; what we lack to it
- * is ours. */
+/* bare_loop.h - what our commands cost by themselves: a blocking connection sends the bytes that the library has sent for one acquire and
+ * one release, and nothing else is done. Every client that sends them is as far behind the plain loop as this one; the rest is ours. */
 #ifndef BENCH_BARE_LOOP_H
 #define BENCH_BARE_LOOP_H
 

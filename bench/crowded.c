@@ -16,21 +16,19 @@ static void rows(struct bench *bench, struct bench_server *server, enum bench_pl
         (void)snprintf(row, sizeof row, "%d thread%s, %s", crews[i], i == 0 ? "" : "s",
                        bench_place_name(place));
         bench_pairs_compare(bench, &pairs, row, AT_LEAST(1));
-        if (crews[i] == 1 && place == BENCH_ON_ONE_CPU)
-            bench_pairs_account(bench, &pairs, server->url, server->port, row);
         bench_pairs_close(&pairs);
     }
 }
 
-/* Few threads, which no batch helps, beside busy programs: what do their commands cost, and what do we? */
-static void few(struct bench *bench, struct bench_server *server, int threads)
+/* Few threads, which no batch helps: what do their commands cost, and what do we? */
+static void few(struct bench *bench, struct bench_server *server, enum bench_place place, int threads)
 {
     struct bench_pairs pairs;
     char row[80];
-    bench_place(server, BENCH_BUSY);
+    bench_place(server, place);
     bench_pairs_open(&pairs, server->url, server->port, threads);
-    (void)snprintf(row, sizeof row, "%d threads, %s", threads, bench_place_name(BENCH_BUSY));
-    bench_pairs_account(bench, &pairs, server->url, server->port, row);
+    (void)snprintf(row, sizeof row, "%d thread%s, %s", threads, threads == 1 ? "" : "s", bench_place_name(place));
+    bench_pairs_account(bench, &pairs, row);
     bench_pairs_close(&pairs);
 }
 
@@ -76,8 +74,9 @@ int main(int argc, char **argv)
     bench_server_start(&server, -1);
     rows(&bench, &server, BENCH_ON_ONE_CPU);
     rows(&bench, &server, BENCH_BUSY);
-    few(&bench, &server, 2);
-    few(&bench, &server, 4);
+    few(&bench, &server, BENCH_ON_ONE_CPU, 1);
+    few(&bench, &server, BENCH_BUSY, 2);
+    few(&bench, &server, BENCH_BUSY, 4);
     accounts(&bench, &server, BENCH_ON_ONE_CPU, 1);
     accounts(&bench, &server, BENCH_UNPINNED, 4);
     for (int threads = 1; threads <= 4; threads *= 2)

@@ -92,7 +92,7 @@ static void one_thread(struct bench *bench, struct bench_server *server, enum be
     redisFree(proof.context);
     (void)snprintf(row, sizeof row, "1 thread, %s", where);
     bench_pairs_compare(bench, &pairs, row, goal(bench, judged, 2.2));
-    bench_pairs_account(bench, &pairs, server->url, server->port, row);
+    bench_pairs_account(bench, &pairs, row);
     pairs.posted = true;
     (void)snprintf(row, sizeof row, "1 thread, posted release, %s", where);
     bench_pairs_compare(bench, &pairs, row, goal(bench, judged, 4));

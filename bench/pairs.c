@@ -13,7 +13,7 @@ static char names[BENCH_CREW_MAX][24];
 void bench_pairs_open(struct bench_pairs *pairs, const char *url, int port, int threads)
 {
     char key[32];
-    *pairs = (struct bench_pairs){.threads = threads, .client = bench_client(url, NULL)};
+    *pairs = (struct bench_pairs){.url = url, .port = port, .threads = threads, .client = bench_client(url, NULL)};
     pairs->plain = calloc((size_t)threads, sizeof(struct bench_plain *));
     for (int i = 0; i < threads; i++) {
         (void)snprintf(names[i], sizeof names[i], "own:%d", i);
@@ -86,7 +86,7 @@ static double bare_turn(void *arg, double seconds)
     return bench_crew(pairs->threads, seconds, step_bare, pairs, NULL);
 }
 
-void bench_pairs_account(struct bench *bench, struct bench_pairs *pairs, const char *url, int port, const char *row)
+void bench_pairs_account(struct bench *bench, struct bench_pairs *pairs, const char *row)
 {
     struct bench_side ours = {"holdfast", bench_pairs_ours, pairs}, bare = {"bare loop", bare_turn, pairs},
                       plain = {"plain loop", bench_pairs_plain, pairs};
@@ -94,7 +94,7 @@ void bench_pairs_account(struct bench *bench, struct bench_pairs *pairs, const c
     if (pairs->bare == NULL) {
         pairs->bare = calloc((size_t)pairs->threads, sizeof(struct bench_bare *));
         for (int i = 0; i < pairs->threads; i++)
-            pairs->bare[i] = bench_bare_open(url, port, names[i]);
+            pairs->bare[i] = bench_bare_open(pairs->url, pairs->port, names[i]);
     }
     (void)snprintf(line, sizeof line, "our bytes by a bare loop, %s", row);
     (void)bench_compare(bench, line, "pairs/s", NO_GOAL, &bare, &plain);

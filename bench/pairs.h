@@ -9,7 +9,8 @@ struct bench_bare;
 struct bench_plain;
 
 struct bench_pairs {
-    int threads;
+    const char *url;
+    int port, threads;
     hf_client *client;
     bool posted;
     int64_t linger_ms;
@@ -27,6 +28,6 @@ double bench_pairs_plain(void *arg, double seconds);
 void bench_pairs_compare(struct bench *bench, struct bench_pairs *pairs, const char *row,
                          struct bench_goal goal);
 /* Two rows: what the commands cost, the bare loop beside the plain one, and what we cost, ours beside the bare one. */
-void bench_pairs_account(struct bench *bench, struct bench_pairs *pairs, const char *url, int port, const char *row);
+void bench_pairs_account(struct bench *bench, struct bench_pairs *pairs, const char *row);
 
 #endif

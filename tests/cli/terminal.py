@@ -4,6 +4,7 @@ such) or `await FILE`, till it is not empty. Prints what the terminal showed if 
 import os
 import pty
 import select
+import subprocess
 import sys
 import time
 
@@ -25,6 +26,8 @@ def main(steps):
         if over:
             print(f"{what} did not come; shown:", shown.decode(errors="replace"))
             break
+    if over:  # nothing of it stays
+        subprocess.run(["pkill", "-KILL", "-s", str(shell)], check=False)
     os.kill(shell, 9)  # a hang-up ends its jobs
     os.close(terminal)
     os.waitpid(shell, 0)

@@ -75,8 +75,8 @@ a_stop_at_the_terminal_stops_the_script_too() {
     until_true is_free loop
 }
 
-a_script_that_reads_in_the_background_is_stopped_till_fg() {
-    at_terminal type 'bash read.sh &\n' \
+stopped_till_fg() { # stopped_till_fg COMMAND: which reads a line there into line.txt
+    at_terminal type "$1 &\n" \
         type 'until jobs | grep -q Stopped; do sleep 0.02; done; jobs >jobs.txt\n' await jobs.txt \
         type 'fg\n' type 'word\n' await line.txt
     same "line" word "$(<line.txt)"
@@ -84,12 +84,12 @@ a_script_that_reads_in_the_background_is_stopped_till_fg() {
 }
 echo '"$hf" run read -- sh -c "read line </dev/tty; echo \$line >line.txt"' >read.sh
 
+a_script_that_reads_in_the_background_is_stopped_till_fg() {
+    stopped_till_fg 'bash read.sh'
+}
+
 who_reads_in_the_background_is_stopped_till_fg() {
-    at_terminal type '"$hf" run read -- sh -c "read line; echo \\$line >line.txt" &\n' \
-        type 'until jobs | grep -q Stopped; do sleep 0.02; done; jobs >jobs.txt\n' await jobs.txt \
-        type 'fg\n' type 'word\n' await line.txt
-    same "line" word "$(<line.txt)"
-    until_true is_free read
+    stopped_till_fg '"$hf" run read -- sh -c "read line; echo \\$line >line.txt"'
 }
 
 tell_all
