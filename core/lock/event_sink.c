@@ -4,6 +4,7 @@
 #include "core/lock/event_sink.h"
 #include "base/descriptor.h"
 #include "base/perturb.h"
+#include "base/rare.h"
 #include "base/thread.h"
 #include "core/context/callback.h"
 #include "core/lock/lock_order.h"
@@ -132,10 +133,16 @@ void hfi_handle_hand_out(hf_lease *lease)
     hfi_handle_unref(lease);
 }
 
-void hfi_handle_log_loss(const hf_lease *lease, hf_reason reason)
+static void log_loss(const hf_lease *lease, hf_reason reason)
 {
     const struct hfi_keys *keys = &lease->lock->keys;
     hfi_loss_log_note(lease->client, hfi_keys_name(keys), keys->name_size, lease->fence, reason);
+}
+
+HFI_RARE void hfi_handle_found_lost(const hf_lease *lease, hf_reason reason)
+{
+    hfi_count(lease->client, lost);
+    log_loss(lease, reason);
 }
 
 static uint8_t condition_after(hf_event_kind kind)
@@ -171,7 +178,7 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
     if (lease->whole != NULL)
         lease->client->lock_ops->part_told(lease, kind, reason);
     if (kind == HF_EVENT_LOST)
-        hfi_handle_log_loss(lease, reason); /* the line is written behind the callback */
+        log_loss(lease, reason); /* the line is written behind the callback */
 }
 
 static void run_events(struct hfi_job *job)

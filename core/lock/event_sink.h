@@ -42,7 +42,7 @@ void hfi_event_sink_free(struct hfi_event_sink *sink); /* a member of hfi_lock_o
 void hfi_handle_become(hf_lease *lease, hf_event_kind kind, hf_reason reason);
 /* Called by the lock with its mutex held. Counts too, logs a loss, and tells the multilock that the lease is part of. */
 void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* LOST: withdraws V; the last event */
-void hfi_handle_log_loss(const hf_lease *lease, hf_reason reason);
+void hfi_handle_found_lost(const hf_lease *lease, hf_reason reason); /* by its release, which says so: counts and logs the loss */
 
 /* Called by acquire once it is certain to return this lease; acquire must not touch the lease afterwards. No event is
  * delivered before: a callback may release the lease, and acquire may still give it back unseen. */

@@ -69,26 +69,25 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_releaser *r
         hf_reason reason = hfi_lease_over(&lock->entry.held.times, now);
         atomic_store(&lease->reason, (uint8_t)reason);
         atomic_store(&lease->condition, HF_LEASE_LOST);
-        hfi_count(client, lost);
-        hfi_handle_log_loss(lease, reason);
+        hfi_handle_found_lost(lease, reason);
         hfi_entry_lost(&lock->entry, reason, &step);
     }
     hfi_lock_perform(lock, &step, was_valid ? releaser : NULL); /* after a loss no answer is awaited */
     return was_valid;
 }
 
-static hf_status answer(const hf_lease *lease, const struct hfi_releaser *releaser, hf_error *error)
+static HFI_RARE hf_status explain(const hf_lease *lease, const struct hfi_releaser *releaser, hf_error *error)
 {
     char what[HFI_TITLE];
-    if (releaser->status == HF_OK)
-        return HF_OK;
     hfi_keys_title(&lease->lock->keys, what);
-    if (releaser->status == HF_LOST)
+    if (releaser->status == HF_LOST) {
+        hf_reason reason = releaser->revoked ? HF_REASON_REVOKED : HF_REASON_GONE;
+        hfi_handle_found_lost(lease, reason);
         return hfi_fail(error, HF_LOST,
                         releaser->revoked ? "roll back, or let the fence decide"
                                           : "roll back, or let the fence decide; look at eviction and failover of the server",
-                        "%s was no longer ours at the server: %s", what,
-                        hf_reason_text(releaser->revoked ? HF_REASON_REVOKED : HF_REASON_GONE));
+                        "%s was no longer ours at the server: %s", what, hf_reason_text(reason));
+    }
     if (releaser->why->status != HF_OK)
         hfi_fail(error, HF_UNKNOWN, releaser->why->hint, "%s stays until its lease ends or the server lets it go: %s",
                  what, releaser->why->message);
@@ -97,6 +96,11 @@ static hf_status answer(const hf_lease *lease, const struct hfi_releaser *releas
                  "the server did not confirm the release of %s", what);
     hfi_fail_server(error, hfi_pool_server_name(lease->client->pool));
     return HF_UNKNOWN;
+}
+
+static hf_status answer(const hf_lease *lease, const struct hfi_releaser *releaser, hf_error *error)
+{
+    return releaser->status == HF_OK ? HF_OK : explain(lease, releaser, error);
 }
 
 /* Waits for the answer to the release of a lease that has left its lock. Mutex held, on return too. */

@@ -37,6 +37,7 @@ static void a_lost_lease_is_a_line_of_the_log(void **state)
 {
     struct fixture *f = *state;
     struct said said = {.lines = 0};
+    hf_stats stats;
     char fence[32];
     said.client = hft_client(f->server, HF_CLIENT(.log = write_log, .log_arg = &said));
     hf_lease *lease = must_take(f, said.client, "logged", HF_LOCK(.lease_ms = 1500));
@@ -51,9 +52,16 @@ static void a_lost_lease_is_a_line_of_the_log(void **state)
     HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
     assert_int_equal(hf_lease_release(lease, NULL), HF_LOST); /* whoever finds it first: the log is told once */
     HFT_UNTIL_TRUE(atomic_load(&said.lines) == 2);
+    lease = must_take(f, said.client, "deleted", NULL);
+    freeReplyObject(hft_server_ask(f->server, "DEL hf:{deleted}"));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST); /* no renewal has found it */
+    HFT_UNTIL_TRUE(atomic_load(&said.lines) == 3);
+    assert_non_null(strstr(said.last, "\"deleted\""));
+    hf_client_stats(said.client, &stats);
+    assert_int_equal(stats.lost, 3);
     lease = must_take(f, said.client, "kept", NULL);
     assert_int_equal(hf_client_close(said.client, NULL), HF_OK);
-    assert_int_equal(said.lines, 2); /* what is given back at the end is not lost */
+    assert_int_equal(said.lines, 3); /* what is given back at the end is not lost */
     assert_int_equal(hf_lease_release(lease, NULL), HF_CLOSED);
 }
 

@@ -2,16 +2,19 @@
 /* owners_test.c - the owner of a lease when threads end, their kernel ids come again, and processes fork. */
 #include "tests/support/pair.h"
 #include "tests/support/fds.h"
+#include "tests/support/lock_lanes.h"
 #include "tests/support/takers.h"
 
 #include <holdfast/redis.h>
 
+#include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -248,6 +251,22 @@ static void a_fork_child_gives_a_lease_back_as_often_as_its_owner_took_it(void *
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }
 
+static void who_reenters_without_a_descriptor_has_it_once_less(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit limit;
+    hf_lease *again, *lease = must_take(f, f->a, "owned", HF_LOCK(.reentrant = true));
+    HFT_UNTIL_TRUE(hft_is_connected(f->a) && hft_is_connected(f->b)); /* they open nothing from here on */
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, limit.rlim_max}), 0);
+    hf_status status = hf_lock_acquire(f->a, "owned", HF_LOCK(.reentrant = true, .event_fd = true), &again, &f->error);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(status, HF_NOMEM);
+    assert_true(f->error.os_errno == EMFILE && hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hft_lock_keys(f->server), 0);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
@@ -258,6 +277,7 @@ int main(void)
         TEST(a_thread_that_gave_its_lease_away_waits_for_it),
         TEST(a_task_is_one_owner_whatever_threads_work_on_it),
         TEST(a_fork_child_gives_a_lease_back_as_often_as_its_owner_took_it),
+        TEST(who_reenters_without_a_descriptor_has_it_once_less),
         TEST(two_threads_of_a_task_take_and_give_back_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
