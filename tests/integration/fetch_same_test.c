@@ -2,6 +2,7 @@
 /* fetch_same_test.c - a load that finds the old value still good: hf_loading_old and hf_loading_same. */
 #include "tests/support/fds.h"
 #include "tests/support/pages.h"
+#include "tests/support/lock_lanes.h"
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -124,6 +125,8 @@ static void what_this_process_saw_last_helps_after_its_key_has_ended(void **stat
     expect(f, f->a, HF_FETCH(.load = hft_load, .arg = &page, .ttl_ms = 20), HF_LOADED, "content");
     HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "EXISTS page") == 0);
     page.same = true;
+    HFT_UNTIL_TRUE(hft_is_connected(f->a) && hft_is_connected(f->b)); /* each handshake has a script */
+    HFT_UNTIL_TRUE(hft_value_lane_is_up(f->a, 0) && hft_value_lane_is_up(f->a, 1));
     int64_t before = hft_server_calls(f->server, "evalsha");
     expect(f, f->a, HF_FETCH(.load = hft_load, .arg = &page, .ttl_ms = 60000), HF_LOADED, "content");
     assert_true(hft_server_calls(f->server, "evalsha") - before <= 2); /* the acquire, and one fill */

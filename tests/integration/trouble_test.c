@@ -536,6 +536,7 @@ static void a_refused_release_says_why_and_is_not_repeated_for_ever(void **state
     hf_client *client = hft_client(f->server, HF_CLIENT(.user = "worker", .password = "pw", .command_ms = 200));
     assert_int_equal(hf_lock_acquire(client, "x", HF_LOCK(.lease_ms = 4000), &lease, &f->error), HF_OK);
     freeReplyObject(hft_server_ask(f->server, "ACL SETUSER worker -del -hdel"));
+    HFT_UNTIL_TRUE(hft_is_connected(f->client) && hft_is_connected(client)); /* each handshake has a script */
     int64_t before = hft_server_calls(f->server, "evalsha"), until_ms = hft_boottime_ms() + WATCHED_MS;
     assert_int_equal(hf_lease_release(lease, &f->error), HF_UNKNOWN);
     says(&f->error, HF_UNKNOWN, "DEL");
