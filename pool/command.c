@@ -232,13 +232,13 @@ static HFI_RARE bool inline_script(struct hfi_command *command, const struct hfi
 
 void hfi_command_use_clock(struct hfi_command *command, bool by_key)
 {
-    const struct hfi_script *script = command->script;
-    size_t front = script != NULL && script->other != NULL && script->by_key != by_key ? front_of(command) : 0;
+    const struct hfi_script *other = command->script != NULL ? hfi_script_other(command->script) : NULL;
+    size_t front = other != NULL && (other->clock == HFI_ASKS_KEY) == by_key ? front_of(command) : 0;
     if (front > 0 && command->inlined) {
-        (void)inline_script(command, script->other); /* without memory it is refused, and mended then */
+        (void)inline_script(command, other); /* without memory it is refused, and mended then */
     } else if (front > 0) {
-        memcpy(command->bytes + front + sizeof evalsha_head - 1, script->other->sha1, SHA_DIGITS);
-        command->script = script->other;
+        memcpy(command->bytes + front + sizeof evalsha_head - 1, other->sha1, SHA_DIGITS);
+        command->script = other;
     }
 }
 
@@ -251,7 +251,7 @@ HFI_RARE bool hfi_command_mend(struct hfi_command *command, const char *error, b
     if (!hfi_script_lacks_time(command->script, error))
         return false;
     *by_key = true;
-    return inline_script(command, command->script->other);
+    return inline_script(command, hfi_script_other(command->script));
 }
 
 int64_t hfi_command_earliest_ns(const struct hfi_list *commands, int64_t until_ns)

@@ -85,7 +85,7 @@ static const struct hfi_script *script(const struct hfi_handshake *handshake, in
 {
     const struct hfi_script *const *scripts = handshake->deployment->ops.scripts;
     const struct hfi_script *wanted = scripts != NULL ? scripts[number] : NULL;
-    return wanted != NULL && wanted->other != NULL && handshake->server.clock_by_key ? wanted->other : wanted;
+    return wanted != NULL && wanted->clock == HFI_ASKS_TIME && handshake->server.clock_by_key ? hfi_script_other(wanted) : wanted;
 }
 
 static bool ask_for_scripts(struct hfi_handshake *handshake)
@@ -300,7 +300,7 @@ static hf_status judge_floor(struct hfi_handshake *handshake, const struct redis
         again = true;
     }
     if (again) {
-        handshake->server.clock_by_key = floor->script != NULL && floor->script->by_key;
+        handshake->server.clock_by_key = floor->script != NULL && floor->script->clock == HFI_ASKS_KEY;
         if (ask_floor(handshake))
             return HF_OK;
         return hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", handshake->peer->name);

@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct hfi_script *hfi_script_other(const struct hfi_script *script)
+{
+    return script->clock == HFI_ASKS_NOTHING ? NULL : script->clock == HFI_ASKS_TIME ? script + 1 : script - 1;
+}
+
 char *hfi_script_copy(const struct hfi_script *script, char *to)
 {
     for (int i = 0; i < HFI_SCRIPT_PIECES && script->pieces[i] > 0; i++) {
@@ -62,7 +67,7 @@ bool hfi_script_lacks_time(const struct hfi_script *script, const char *error)
     static const char *const refusals[] = {"not allowed from script", "The user executing the script can't run",
                                            "ACL failure in script", "command called from"};
     const char *refusal = NULL;
-    for (size_t i = 0; script->other != NULL && !script->by_key && i < sizeof refusals / sizeof refusals[0] && refusal == NULL; i++)
+    for (size_t i = 0; script->clock == HFI_ASKS_TIME && i < sizeof refusals / sizeof refusals[0] && refusal == NULL; i++)
         refusal = strstr(error, refusals[i]);
     if (refusal == NULL)
         return false;
@@ -73,5 +78,5 @@ bool hfi_script_lacks_time(const struct hfi_script *script, const char *error)
 
 bool hfi_script_lacks_key(const struct hfi_script *script, const char *error)
 {
-    return script->by_key && fails_at(script, error, "PEXPIRETIME");
+    return script->clock == HFI_ASKS_KEY && fails_at(script, error, "PEXPIRETIME");
 }

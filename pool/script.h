@@ -9,6 +9,12 @@
 
 #define HFI_SCRIPT_PIECES 18
 
+enum hfi_script_clock {
+    HFI_ASKS_NOTHING,
+    HFI_ASKS_TIME,
+    HFI_ASKS_KEY /* for servers that refuse TIME in scripts */
+};
+
 struct hfi_piece {
     uint16_t from, size;
 };
@@ -23,13 +29,15 @@ struct hfi_script_text {
 
 struct hfi_script {
     const struct hfi_script_text *text;
-    const struct hfi_script *other; /* the same with the other clock; NULL: it asks for no time */
     uint16_t size;
     uint16_t name;     /* where it begins in the names */
-    bool     by_key;   /* its clock is a key, for servers that refuse TIME in scripts */
+    uint8_t  clock;    /* HFI_ASKS_ */
     uint8_t  pieces[HFI_SCRIPT_PIECES]; /* their numbers; one after the other they are the source; 0: no more */
     char     sha1[41]; /* hex digits, of the source */
 };
+
+/* The same with the other clock; NULL: it asks for no time. The build puts the two of them into an array. */
+const struct hfi_script *hfi_script_other(const struct hfi_script *script);
 
 static inline const char *hfi_script_name(const struct hfi_script *script)
 {

@@ -56,8 +56,8 @@ static void renew_all(void *self)
 
 /* The scripts that every client needs. The source of any other is sent with its first use: on a narrow line the first
  * renewal must not stand behind what may never be needed. */
-static const struct hfi_script *const scripts[] = {&hfi_script_fence_floor, &hfi_script_acquire, &hfi_script_release,
-                                                 &hfi_script_renew, NULL};
+static const struct hfi_script *const scripts[] = {hfi_script_fence_floor, hfi_script_acquire, hfi_script_release,
+                                                 hfi_script_renew, NULL};
 
 static const struct hfi_lock_ops lock_ops = {
     .look = hfi_grants_look,

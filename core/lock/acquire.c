@@ -91,11 +91,9 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
         /* A try has no time of its own, only that of its commands, one or two. */
         search->until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
     }
-    bool local = lock->entry.remote == HFI_HELD;
     hfi_lane_choose(lock, 1);
     hfi_acquirer_arrive(&acquirer, now);
     bool waits = acquirer.waiter.verdict == HFI_WAITING;
-    local = search->permits > 0 ? !waits && acquirer.waiter.verdict == HFI_GOT_LEASE : local;
     if (waits)
         hfi_acquirer_has_to_wait(lock, &acquirer);
     if (waits && atomic_load_explicit(&client->shares, memory_order_relaxed) && acquirer.owner != 0 && search->permits == 0) {
@@ -117,7 +115,7 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
         give_handle_back(&acquirer);
         return status;
     }
-    if (local)
+    if (acquirer.waiter.passed)
         hfi_count(client, acquired_locally);
     else
         hfi_count(client, acquired_remotely);

@@ -35,7 +35,6 @@ struct hf_pending {
     _Atomic(int)  fd;             /* -1: not made */
     _Atomic(bool) decided;
     bool     waits;               /* (mutex) counted in the lock's pendings, and as a waiting call */
-    bool     local;               /* (mutex) the lease was in this process when it arrived */
     bool     taken;               /* (mutex) take has begun */
     bool     posted;              /* (mutex) the job is queued or runs */
     uint64_t runner;              /* (mutex) number of the thread that runs `done` now; 0: none */
@@ -103,7 +102,7 @@ static void decide(struct hfi_acquirer *acquirer)
         /* It is held from now on, though nobody has taken it yet. */
         if (pending->client->order != NULL && pending->lock->keys.use != HFI_SEMAPHORE)
             hfi_lock_order_held(acquirer->lease, pending->options.order_class);
-        if (pending->local)
+        if (pending->acquirer.waiter.passed)
             hfi_count(pending->client, acquired_locally);
         else
             hfi_count(pending->client, acquired_remotely);
@@ -195,7 +194,6 @@ static void arrive(hf_pending *pending, int64_t now)
     struct hfi_lock *lock = pending->lock;
     hf_client *client = pending->client;
     pending->began_ns = now;
-    pending->local = lock->entry.remote == HFI_HELD;
     pending->waits = true;
     lock->pendings++;
     hfi_count(client, waiting);

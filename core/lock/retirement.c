@@ -96,7 +96,7 @@ void hfi_retirement_note_refusal(const struct hfi_lock *lock, const struct hfi_c
     if (why == NULL)
         return;
     (void)hfi_reply_fail(command->reply, "the server refuses to release", hfi_pool_server_name(lock->client->pool), why);
-    hfi_script_error_annotate(command->reply->str, command->script != NULL ? command->script : &hfi_script_release, why);
+    hfi_script_error_annotate(command->reply->str, command->script != NULL ? command->script : hfi_script_release, why);
 }
 
 /* A break of which no message has come has left another token: that is released as well, once its holder has had its time to

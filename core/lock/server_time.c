@@ -150,7 +150,7 @@ hf_status hfi_server_time_handshake_floored(void *self, int lane, int64_t sent_n
                             "%s: this service has no scripts", hfi_pool_server_name(client->pool));
         (void)hfi_reply_fail(reply, "cannot keep the fence counter " HFI_FENCE_KEY,
                              hfi_pool_server_name(client->pool), error);
-        hfi_script_error_annotate(reply->str, &hfi_script_fence_floor, error);
+        hfi_script_error_annotate(reply->str, hfi_script_fence_floor, error);
         return meaning->status;
     }
     struct hfi_script_reply said = hfi_wire_script_reply(reply);

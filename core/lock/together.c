@@ -44,6 +44,7 @@ static struct hfi_answer answer_to_one(const struct request *request, const stru
         answer.left_ms = -1;
         hfi_lock_mistrust(request->locks[0], &answer, command); /* whose lane it went by */
         answer.unheard = false;
+        answer.together = true;
     } else if (command->outcome == HFI_UNSENT) {
         answer = (struct hfi_answer){.kind = HFI_NOT_SENT, .native = true}; /* as a native one: its token is forgotten */
     }
@@ -106,7 +107,7 @@ static bool arrive(struct request *request, int index, int64_t stamp)
  * waiter: it then leaves the entry, or releases what it was given. */
 static void withdraw(struct request *request, int count)
 {
-    struct hfi_answer busy = {.kind = HFI_BUSY, .left_ms = -1};
+    struct hfi_answer busy = {.kind = HFI_BUSY, .together = true, .left_ms = -1};
     for (int i = 0; i < count; i++) {
         struct hfi_lock *lock = request->locks[i];
         struct hfi_acquirer *acquirer = &request->acquirers[i];

@@ -74,6 +74,7 @@ struct hfi_waiter { /* on the stack of the waiting thread, or in a pending */
     enum hfi_verdict verdict;
     hf_status        status;
     int64_t          successor_since; /* it is the successor: the oldest waiter, woken to take what is HELD; HFI_NEVER: it is not */
+    bool             passed;    /* GOT_LEASE: by this process, after another one of its threads; false: by the server */
     bool             overtaken; /* as successor it ran while another thread held the lease: the next pass is its own */
     int64_t          end;       /* V of the grant */
     int64_t          fence;
@@ -191,8 +192,9 @@ struct hfi_entry {
             int32_t  permits;                      /* of so many that the token has */
             uint16_t more_below;                   /* ask for another block when fewer fences than this are left */
             uint8_t  passes;                       /* local passes in a row, counted up to HFI_PASS_MOST */
-            bool     more_asked;                   /* the next block is asked for; in any state of hfi_holding */
-            bool     shrink_owed;                  /* the server may not have carried out the last SHRINK */
+            bool     was_given : 1;                /* some thread has, or had, what the server granted */
+            bool     more_asked : 1;               /* the next block is asked for; in any state of hfi_holding */
+            bool     shrink_owed : 1;              /* the server may not have carried out the last SHRINK */
             uint8_t  shrinks_failed;               /* in a row: UNKNOWN */
             uint8_t  downgraded;                   /* downgrades that may have been carried out, at UINT8_MAX for good:
                                                     * others read beside the holder, no thread here may have it next */
@@ -242,6 +244,7 @@ enum hfi_answer_kind {
 struct hfi_answer {
     enum hfi_answer_kind kind;
     bool      native;
+    bool      together; /* BUSY: this name, or another one of the same command */
     bool      ours;
     bool      there;    /* the server may have a key or a place of the token */
     bool      in_doubt; /* the server may still execute an acquire of this token (P5) */

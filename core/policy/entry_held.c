@@ -6,6 +6,8 @@
 #include "core/policy/pace.h"
 #include "base/rare.h"
 
+#include <string.h>
+
 /* Request the second block when this many fences of the first are left. A tight acquire/release loop uses about two per
  * microsecond, and the reply must first wake its reader. Later blocks are requested one ahead (P8). */
 #define ASK_AT (HFI_FENCE_BLOCK / 8 * 7)
@@ -31,6 +33,8 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
     waiter->end = hfi_lease_end(&entry->held.times);
     entry->fence += !one_fence;
     waiter->fence = entry->fence;
+    waiter->passed = entry->held.was_given;
+    entry->held.was_given = true;
     hfi_step_decide(waiter, HFI_GOT_LEASE, HF_OK, step);
     if (!one_fence && entry->held.next_block == 0 && !entry->held.more_asked &&
         (begins || entry->held.fence_end - entry->fence < entry->held.more_below)) {
@@ -161,20 +165,15 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, const
     hfi_step_unwatch(entry, step);
     bool deaf = entry->ask.deaf;
     entry->contended = false; /* remote_waiters stays: R may have come before the grant */
-    entry->held.downgraded = entry->held.more_asked = entry->held.shrink_owed = false;
-    entry->held.shrinks_failed = 0;
+    memset(&entry->held, 0, sizeof entry->held);
     entry->held.good_for = good_for;
-    entry->held.passes = 0;
-    entry->held.inside = 0;
     entry->held.permits = grant->permits;
     entry->held.linger_end = HFI_NEVER;
     entry->held.wanted_at = step->now;
     entry->held.batch_since = step->now;
     entry->ask_at = HFI_NEVER;
     entry->trouble = HF_OK;
-    entry->held.bad_fences = 0;
     entry->held.fence_end = entry->fence;
-    entry->held.next_block = 0;
     const struct hfi_waiter *head = hfi_step_head_of(entry);
     hfi_lease_begin(&entry->held.times, end, good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, step->now,
                     step->rtt_ns);

@@ -189,13 +189,13 @@ static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answ
         hfi_step_ask(entry, step);
         return;
     }
-    if (!answer->native) {
+    if (!answer->native && !answer->together) {
         entry->tried_status = HF_BUSY;
         int64_t again_ms = hfi_step_wish_again_ms(entry, answer->unheard, 1000);
         if (answer->unheard)
             entry->tried_until = step->now + again_ms * HFI_MS;
     }
-    refuse_once(entry, entry->tried_status, step);
+    refuse_once(entry, answer->together ? HF_BUSY : entry->tried_status, step);
     if (hfi_list_is_empty(&entry->waiters))
         end_token(entry, answer, step);
     else

@@ -11,8 +11,9 @@ void hfi_script_error_annotate(const char *reply, const struct hfi_script *scrip
     char command[32];
     if (error == NULL || error->status != HF_DENIED)
         return;
-    if (script->other != NULL && strstr(reply, script->other->sha1) != NULL)
-        script = script->other;
+    const struct hfi_script *other = hfi_script_other(script);
+    if (other != NULL && strstr(reply, other->sha1) != NULL)
+        script = other;
     if (!hfi_script_command(script, reply, command, sizeof command))
         return;
     size_t used = strlen(error->message);

@@ -97,7 +97,7 @@ static const struct hfi_script *spoken(struct words *words, const struct hfi_key
         return usual;
     add(words, hfi_keys_name(keys), keys->name_size);
     add_text(words, keys->dialect->parameter);
-    return &hfi_dialect_scripts[keys->dialect->mark][which];
+    return hfi_dialect_scripts[keys->dialect->mark][which];
 }
 
 /* Of a grant or a renewal: where replicas confirm, they have to have it. */
@@ -220,11 +220,11 @@ struct hfi_command *hfi_wire_acquire(const struct hfi_identity *identity, const 
     add_number(&words, params->patience_ms * 1000);
     if (keys->use == HFI_FETCH)
         add_number(&words, asking->enough_ms);
-    const struct hfi_script *usual = keys->use == HFI_SHARED ? &hfi_script_acquire_shared : &hfi_script_acquire;
+    const struct hfi_script *usual = keys->use == HFI_SHARED ? hfi_script_acquire_shared : hfi_script_acquire;
     if (keys->use != HFI_SEMAPHORE)
         return to_be_confirmed(script(spoken(&words, keys, HFI_DIALECT_ACQUIRE, usual), key_count, &words, hfi_schema_acquire));
     add_number(&words, params->most);
-    return to_be_confirmed(script(&hfi_script_acquire_permits, key_count, &words, hfi_schema_acquire_permits));
+    return to_be_confirmed(script(hfi_script_acquire_permits, key_count, &words, hfi_schema_acquire_permits));
 }
 
 struct hfi_command *hfi_wire_release(const struct hfi_identity *identity, const struct hfi_keys *keys, struct hfi_token token)
@@ -236,7 +236,7 @@ struct hfi_command *hfi_wire_release(const struct hfi_identity *identity, const 
         return hfi_wire_shrink(identity, keys, token, 0);
     int key_count = add_keys(&words, keys, &sides);
     add_token(&words, identity, token);
-    return script(spoken(&words, keys, HFI_DIALECT_RELEASE, &hfi_script_release), key_count, &words, hfi_schema_release);
+    return script(spoken(&words, keys, HFI_DIALECT_RELEASE, hfi_script_release), key_count, &words, hfi_schema_release);
 }
 
 struct hfi_command *hfi_wire_shrink(const struct hfi_identity *identity, const struct hfi_keys *keys, struct hfi_token token, int64_t keep)
@@ -247,7 +247,7 @@ struct hfi_command *hfi_wire_shrink(const struct hfi_identity *identity, const s
     int key_count = add_keys(&words, keys, &sides);
     add_token(&words, identity, token);
     add_number(&words, keep);
-    return script(&hfi_script_release_permits, key_count, &words, hfi_schema_release);
+    return script(hfi_script_release_permits, key_count, &words, hfi_schema_release);
 }
 
 struct hfi_command *hfi_wire_more(const struct hfi_identity *identity, const struct hfi_keys *keys, struct hfi_token token,
@@ -260,7 +260,7 @@ struct hfi_command *hfi_wire_more(const struct hfi_identity *identity, const str
     add_token(&words, identity, token);
     add_number(&words, ttl_ms);
     add_number(&words, size);
-    return to_be_confirmed(script(spoken(&words, keys, HFI_DIALECT_MORE, &hfi_script_more), key_count, &words, hfi_schema_more));
+    return to_be_confirmed(script(spoken(&words, keys, HFI_DIALECT_MORE, hfi_script_more), key_count, &words, hfi_schema_more));
 }
 
 struct hfi_command *hfi_wire_renew_in_dialect(const struct hfi_identity *identity, const struct hfi_renewal *renewal)
@@ -287,7 +287,7 @@ struct hfi_command *hfi_wire_downgrade(const struct hfi_identity *identity, cons
     int key_count = add_keys(&words, keys, &sides);
     add_token(&words, identity, token);
     add_number(&words, ttl_ms);
-    return script(&hfi_script_downgrade, key_count, &words, hfi_schema_downgrade);
+    return script(hfi_script_downgrade, key_count, &words, hfi_schema_downgrade);
 }
 
 static void add_floor(struct words *words, int64_t seen, int64_t estimate_us)
@@ -303,7 +303,7 @@ struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us)
     begin(&words);
     add_text(&words, HFI_FENCE_KEY);
     add_floor(&words, seen, estimate_us);
-    return script(&hfi_script_fence_floor, 1, &words, hfi_schema_floor);
+    return script(hfi_script_fence_floor, 1, &words, hfi_schema_floor);
 }
 
 struct hfi_command *hfi_wire_quarantine(int64_t seen, int64_t estimate_us, const char *run_id)
@@ -314,7 +314,7 @@ struct hfi_command *hfi_wire_quarantine(int64_t seen, int64_t estimate_us, const
     add_text(&words, HFI_SINCE_KEY);
     add_floor(&words, seen, estimate_us);
     add_text(&words, run_id);
-    return script(&hfi_script_quarantine, 2, &words, NULL);
+    return script(hfi_script_quarantine, 2, &words, NULL);
 }
 
 struct hfi_command *hfi_wire_look(const struct hfi_keys *keys)
@@ -325,7 +325,7 @@ struct hfi_command *hfi_wire_look(const struct hfi_keys *keys)
     int key_count = add_keys(&words, keys, &sides);
     if (keys->dialect == NULL)
         words.count = key_count = words.failed ? 0 : 2; /* lock, queue */
-    const struct hfi_script *usual = keys->use == HFI_SEMAPHORE ? &hfi_script_look_permits : &hfi_script_look;
+    const struct hfi_script *usual = keys->use == HFI_SEMAPHORE ? hfi_script_look_permits : hfi_script_look;
     return script(spoken(&words, keys, HFI_DIALECT_LOOK, usual), key_count, &words, hfi_schema_look);
 }
 
@@ -354,7 +354,7 @@ struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *rand
     int key_count = add_keys(&words, keys, &sides);
     add_text(&words, random_hex);
     add_text(&words, force ? "force" : "");
-    const struct hfi_script *usual = keys->use == HFI_SEMAPHORE ? &hfi_script_break_permits : &hfi_script_break;
+    const struct hfi_script *usual = keys->use == HFI_SEMAPHORE ? hfi_script_break_permits : hfi_script_break;
     return script(spoken(&words, keys, HFI_DIALECT_BREAK, usual), key_count, &words, hfi_schema_break);
 }
 
@@ -364,7 +364,7 @@ struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys)
     struct words words;
     begin(&words);
     int key_count = add_keys(&words, keys, &sides);
-    return script(&hfi_script_forget, key_count, &words, hfi_schema_forget);
+    return script(hfi_script_forget, key_count, &words, hfi_schema_forget);
 }
 
 static bool add_rechecks(struct hfi_command *command, const struct hfi_identity *identity,
@@ -398,7 +398,7 @@ struct hfi_command *hfi_wire_recheck(const struct hfi_identity *identity, const 
     size_t capacity = 4 * 20 + (size_t)count * HFI_TOKEN_CAPACITY;
     for (int i = 0; i < count; i++)
         capacity += 3 * (size_t)rechecks[i].keys->lock_size + 2 * ((size_t)rechecks[i].keys->tag_size + 12);
-    struct hfi_command *command = hfi_command_script_begin(&hfi_script_recheck, 3 * count, 4 * count + 4, capacity);
+    struct hfi_command *command = hfi_command_script_begin(hfi_script_recheck, 3 * count, 4 * count + 4, capacity);
     if (command == NULL)
         return NULL;
     if (!add_rechecks(command, identity, common, rechecks, count)) {

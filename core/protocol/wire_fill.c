@@ -53,7 +53,7 @@ struct hfi_command *hfi_wire_fill(const struct hfi_identity *identity, const str
     size_t capacity = 4 * (size_t)keys->lock_size + 3 * (size_t)keys->tag_size + HFI_TOKEN_CAPACITY + 120 + fill->size;
     for (int i = 0; i < tags; i++)
         capacity += strlen(fill->tags->keys[i]);
-    struct hfi_command *command = hfi_command_script_begin(&hfi_script_fill, key_count, key_count + (tags > 0 ? 5 : 4), capacity);
+    struct hfi_command *command = hfi_command_script_begin(hfi_script_fill, key_count, key_count + (tags > 0 ? 5 : 4), capacity);
     if (command == NULL)
         return NULL;
     if (!add_keys(command, keys, fill->tags) || !add_arguments(command, identity, token, fill)) {
@@ -68,7 +68,7 @@ struct hfi_command *hfi_wire_forget_tag(const char *tag_key, size_t size)
 {
     const char *const words[] = {tag_key, HFI_FENCE_KEY};
     struct hfi_command *command =
-        hfi_command_script(&hfi_script_forget_tag, 2, 2, words, (const size_t[]){size, strlen(HFI_FENCE_KEY)});
+        hfi_command_script(hfi_script_forget_tag, 2, 2, words, (const size_t[]){size, strlen(HFI_FENCE_KEY)});
     if (command != NULL)
         command->validate = hfi_schema_forget_tag;
     return command;

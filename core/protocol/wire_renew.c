@@ -44,7 +44,7 @@ struct hfi_command *hfi_wire_renew(const struct hfi_identity *identity, const st
     for (int i = 0; i < count; i++)
         capacity += 2 * (size_t)renewals[i].keys->lock_size + renewals[i].keys->tag_size + HFI_TOKEN_CAPACITY + 36;
     bool counts = renewals[0].keys->use == HFI_SEMAPHORE;
-    struct hfi_command *command = hfi_command_script_begin(counts ? &hfi_script_renew_permits : &hfi_script_renew, count,
+    struct hfi_command *command = hfi_command_script_begin(counts ? hfi_script_renew_permits : hfi_script_renew, count,
                                                            (counts ? 5 : 4) * count, capacity);
     if (command == NULL)
         return NULL;

@@ -43,7 +43,7 @@ struct hfi_command *hfi_wire_take_many(const struct hfi_identity *identity, cons
     size_t capacity = 2 * 24 + 2 * sizeof HFI_FENCE_KEY + 3 * (size_t)names[0].keys->lock_size + HFI_TOKEN_CAPACITY;
     for (int i = 0; i < count; i++)
         capacity += 2 * (size_t)names[i].keys->lock_size + names[i].keys->tag_size + HFI_TOKEN_CAPACITY + 36;
-    struct hfi_command *command = hfi_command_script_begin(&hfi_script_take_many, 2 * count + 2, 3 * count + 4, capacity);
+    struct hfi_command *command = hfi_command_script_begin(hfi_script_take_many, 2 * count + 2, 3 * count + 4, capacity);
     if (command == NULL)
         return NULL;
     if (!add_takings(command, identity, names, count, not_after_us)) {

@@ -29,6 +29,9 @@ elseif left then
 elseif hand_off('') ~= 'HANDED' then
     call('DEL', KEYS[1])
 end
+if shared and call('GET', KEYS[1]) ~= SHARED then
+    call('DEL', readers)
+end
 for i = 1, #holders, shared and 2 or 1 do
     local after = revoked(holders[i], shared)
     if after then

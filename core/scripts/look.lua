@@ -14,4 +14,4 @@ if held == 'hf1:shared' then
     local readers = redis.pcall('ZRANGE', 'hf:held:' .. string.sub(KEYS[2], 10), '-64', '-1')
     return {'SHARED', left, waiting, unpack(readers.err and {} or readers)}
 end
-return {'HELD', held, left, waiting}
+return {'HELD', string.sub(held, 1, 256), left, waiting}

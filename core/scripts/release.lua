@@ -38,6 +38,9 @@ elseif held ~= ARGV[1] then
 end
 local how = hand_off('', ARGV[1])
 if how then
+    if held == SHARED and call('GET', KEYS[1]) ~= SHARED then -- the next one has it alone
+        call('DEL', readers)
+    end
     return {how, now}
 end
 leave(ARGV[1])

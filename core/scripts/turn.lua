@@ -11,8 +11,9 @@ local turn, misses = told('turn'), told('misses')
 
 local function tell(field, number)
     typed('HDEL', KEYS[3], '') -- a first write that memory limits do not refuse
-    typed('HSET', KEYS[3], field, digits(number))
-    call('PEXPIRE', KEYS[3], '180000')
+    if typed('HSET', KEYS[3], field, digits(number)) then
+        call('PEXPIRE', KEYS[3], '180000')
+    end
 end
 
 -- It has gone on from one of us to the next, or may have in one process.

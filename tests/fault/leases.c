@@ -30,7 +30,7 @@ struct swallower {
 static void swallow_a_third(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
 {
     struct swallower *swallower = arg;
-    if (!hft_request_is(request, "EVALSHA", hfi_script_renew.sha1))
+    if (!hft_request_is(request, "EVALSHA", hfi_script_renew->sha1))
         return;
     atomic_fetch_add(&swallower->renewals, 1);
     if (rand_r(&swallower->rng) % 3 != 0)
@@ -160,7 +160,7 @@ static void spoil_releases(const struct hft_request *request, struct hft_judgeme
 {
     static const enum hft_sentence sentences[] = {HFT_CUT_BEFORE, HFT_CUT_AFTER, HFT_SILENCE};
     struct unlucky_release *unlucky = arg;
-    if (!hft_request_is(request, "EVALSHA", hfi_script_release.sha1) || rand_r(&unlucky->rng) % 4 != 0)
+    if (!hft_request_is(request, "EVALSHA", hfi_script_release->sha1) || rand_r(&unlucky->rng) % 4 != 0)
         return;
     atomic_fetch_add(&unlucky->hits, 1);
     judgement->sentence = sentences[rand_r(&unlucky->rng) % 3];

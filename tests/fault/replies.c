@@ -96,7 +96,7 @@ static void delay_some(const struct hft_request *request, struct hft_judgement *
 {
     struct rng *rng = arg;
     bool grant =
-        hft_request_is(request, "EXEC", NULL) || hft_request_is(request, "EVALSHA", hfi_script_acquire.sha1);
+        hft_request_is(request, "EXEC", NULL) || hft_request_is(request, "EVALSHA", hfi_script_acquire->sha1);
     int one_in = grant ? 20 : rng->one_in;
     if ((!grant && !hft_request_is(request, "ECHO", NULL)) || rand_r(&rng->rng) % one_in != 0)
         return;
@@ -353,7 +353,7 @@ static void cuts(struct hft_run *run)
 static void keep_silent(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
 {
     (void)arg;
-    if (hft_request_is(request, "EVALSHA", hfi_script_renew.sha1))
+    if (hft_request_is(request, "EVALSHA", hfi_script_renew->sha1))
         judgement->sentence = HFT_SILENCE;
 }
 
@@ -396,7 +396,7 @@ struct refuser {
 static void refuse(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
 {
     const struct refuser *refuser = arg;
-    bool release = hft_request_is(request, "EVALSHA", hfi_script_release.sha1);
+    bool release = hft_request_is(request, "EVALSHA", hfi_script_release->sha1);
     bool lock = hft_request_is(request, "EVALSHA", NULL) || hft_request_is(request, "SET", NULL) ||
                 hft_request_is(request, "INCRBY", NULL) || hft_request_is(request, "EXEC", NULL);
     if (refuser->releases ? !release : release)

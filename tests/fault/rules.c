@@ -331,7 +331,7 @@ static void count_questions(const struct hft_request *request, struct hft_judgem
 {
     _Atomic(int) *questions = arg;
     (void)judgement;
-    if (hft_request_is(request, "EVALSHA", hfi_script_acquire.sha1))
+    if (hft_request_is(request, "EVALSHA", hfi_script_acquire->sha1))
         atomic_fetch_add(questions, 1);
 }
 
@@ -383,11 +383,11 @@ static void strangers(struct hft_run *run)
         const char *name, *words;
         const struct hfi_script *script;
     } tries[] = {
-        {"release", "4 hf:{mine} " SIDE_KEYS, &hfi_script_release},
-        {"more", "4 hf:{mine} " SIDE_KEYS, &hfi_script_more},
-        {"downgrade", "4 hf:{mine} " SIDE_KEYS, &hfi_script_downgrade},
-        {"renew", "1 hf:{mine}", &hfi_script_renew},
-        {"fill", "6 hf:{mine} " SIDE_KEYS " page absent", &hfi_script_fill},
+        {"release", "4 hf:{mine} " SIDE_KEYS, hfi_script_release},
+        {"more", "4 hf:{mine} " SIDE_KEYS, hfi_script_more},
+        {"downgrade", "4 hf:{mine} " SIDE_KEYS, hfi_script_downgrade},
+        {"renew", "1 hf:{mine}", hfi_script_renew},
+        {"fill", "6 hf:{mine} " SIDE_KEYS " page absent", hfi_script_fill},
     };
     struct hft_server *server = hft_server_start(NULL);
     hf_client *client = hft_open(hft_server_url(server), NULL);
@@ -469,7 +469,7 @@ static void short_renewals(struct hft_run *run)
     for (int ttl = 1; ttl <= 32000; ttl *= 2) {
         int64_t before = hft_server_ask_integer(server, "PTTL hf:{long}");
         (void)snprintf(format, sizeof format, "EVAL %%s 1 hf:{long} %s %d hf:queue:{long}:hf:{long}", token, ttl);
-        freeReplyObject(hft_server_ask(server, format, hft_script_source(&hfi_script_renew)));
+        freeReplyObject(hft_server_ask(server, format, hft_script_source(hfi_script_renew)));
         HFT_CHECK(run, hft_server_ask_integer(server, "PTTL hf:{long}") > before - 10000,
                   "a renewal for %d ms shortens a lease of 60 s", ttl);
     }
@@ -484,7 +484,7 @@ static void answer_releases_late(const struct hft_request *request, struct hft_j
                                  void *arg)
 {
     (void)arg;
-    if (!hft_request_is(request, "EVALSHA", hfi_script_release.sha1))
+    if (!hft_request_is(request, "EVALSHA", hfi_script_release->sha1))
         return;
     judgement->sentence = HFT_LATE_REPLY;
     judgement->delay_ns = 500 * HFT_NS_PER_MS;

@@ -108,7 +108,7 @@ static void disturb(struct hft_run *run, struct hft_server *server)
         break;
     default:
         hft_server_say(server, "SCRIPT FLUSH");
-        freeReplyObject(hft_server_ask(server, "SCRIPT LOAD %s", hft_script_source(&hfi_script_release)));
+        freeReplyObject(hft_server_ask(server, "SCRIPT LOAD %s", hft_script_source(hfi_script_release)));
         hft_server_freeze(server);
         hft_sleep_ms(20 + hft_roll(run, 80));
         hft_server_thaw(server);

@@ -119,7 +119,7 @@ static void delay_grants(const struct hft_request *request, struct hft_judgement
 {
     struct delayer *delayer = arg;
     if (!hft_request_is(request, "EXEC", NULL) &&
-        !hft_request_is(request, "EVALSHA", hfi_script_acquire.sha1))
+        !hft_request_is(request, "EVALSHA", hfi_script_acquire->sha1))
         return;
     judgement->sentence = HFT_LATE_REPLY;
     judgement->delay_ns =

@@ -79,6 +79,22 @@ static void nor_does_an_end_of_a_key_beside_the_list(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }
 
+static void a_key_of_another_type_is_left_as_it_is(void **state)
+{
+    struct hft_speaker *f = *state;
+    hf_lease *lease;
+    hft_speak(f, "redlock");
+    HFT_DO(f, "SET hf:wait:{x}:x theirs");
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 300), &lease, NULL), HF_OK);
+    HFT_WHILE_RENEWED(f->client, 2, hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_string_equal(hft_says(f, "PTTL hf:wait:{x}:x"), "-1");
+    hft_speak(f, "tokens:2");
+    HFT_DO(f, "SADD SEMAPHORE:y:VERSION theirs");
+    assert_int_equal(hf_lock_acquire(f->client, "y", NULL, &lease, NULL), HF_FOREIGN);
+    assert_string_equal(hft_says(f, "SCARD SEMAPHORE:y:VERSION"), "1");
+}
+
 /* Nothing is taken before it is found out that a key may not be read, or written, or is of another type. */
 static void an_acquire_that_cannot_be_finished_costs_no_token(void **state)
 {
@@ -208,6 +224,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_end_of_theirs_does_not_end_what_we_hold, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(nor_behind_a_thread_with_a_longer_lease, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(nor_does_an_end_of_a_key_beside_the_list, hft_speaker_begin, hft_speaker_end),
+        cmocka_unit_test_setup_teardown(a_key_of_another_type_is_left_as_it_is, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(an_acquire_that_cannot_be_finished_costs_no_token, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(who_tries_does_not_end_the_others_turn, hft_speaker_begin, hft_speaker_end),
         cmocka_unit_test_setup_teardown(a_try_where_nobody_waits_has_what_is_left_free, hft_speaker_begin, hft_speaker_end),

@@ -116,6 +116,9 @@ static void foreign_holders_are_shown_escaped(void **state)
     assert_null(strchr(f->seen.foreign, '\n'));
     assert_string_equal(f->seen.host, "");
     assert_string_equal(f->seen.label, "");
+    freeReplyObject(hft_server_ask(f->server, "SETRANGE hf:{big} 20000000 x")); /* above max_value_bytes */
+    assert_int_equal(hf_lock_info(f->a, "big", note, &f->seen, &f->error), HF_OK);
+    assert_int_equal(f->seen.count, 2);
     freeReplyObject(hft_server_ask(f->server, "RPUSH hf:{list} a"));
     hf_status status = hf_lock_info(f->a, "list", note, &f->seen, &f->error);
     assert_int_equal(status, HF_FOREIGN);
@@ -406,6 +409,36 @@ static void statistics_count_what_happened(void **state)
     assert_int_equal(short_stats[1], 7);
 }
 
+/* With permits 0 a mutex. */
+static void one_passes_it_to_another(struct fixture *f, int permits)
+{
+    struct hft_taker takers[2];
+    for (int i = 0; i < 2; i++) {
+        if (permits > 0)
+            hft_take_permits(&takers[i], f->a, "passed", permits, permits, HF_LOCK(.wait_ms = 20000));
+        else
+            hft_take(&takers[i], f->a, "passed", HF_LOCK(.wait_ms = 20000));
+        if (i == 0)
+            assert_int_equal(hft_taken(&takers[0]), HF_OK);
+    }
+    HFT_UNTIL_TRUE(hft_waiting_here(f->a, "passed") == 1);
+    assert_int_equal(hf_lease_release(takers[0].lease, NULL), HF_OK);
+    assert_int_equal(hft_taken(&takers[1]), HF_OK);
+    assert_int_equal(hf_lease_release(takers[1].lease, NULL), HF_OK);
+}
+
+static void what_threads_pass_to_each_other_is_counted_as_local(void **state)
+{
+    struct fixture *f = *state;
+    hf_stats stats;
+    for (int permits = 0; permits < 2; permits++) {
+        one_passes_it_to_another(f, permits);
+        hf_client_stats(f->a, &stats);
+        assert_int_equal(stats.acquired, 2 * (permits + 1));
+        assert_int_equal(stats.acquired_locally, permits + 1);
+    }
+}
+
 static void the_dump_shows_every_lock_and_no_token(void **state)
 {
     struct fixture *f = *state;
@@ -440,6 +473,7 @@ int main(void)
         TEST(check_finds_nothing_wrong_with_a_good_server_and_names_what_is_bad),
         TEST(rights_that_are_missing_are_found),
         TEST(statistics_count_what_happened),
+        TEST(what_threads_pass_to_each_other_is_counted_as_local),
         TEST(the_dump_shows_every_lock_and_no_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,7 +192,7 @@ static void who_waits_is_told_before_the_holder_is_answered(void **state)
     struct fixture *f = *state;
     for (int permits = 0; permits < 2; permits++) {
         struct hft_taker holder, waiter;
-        const struct hfi_script *release = permits > 0 ? &hfi_script_release_permits : &hfi_script_release;
+        const struct hfi_script *release = permits > 0 ? hfi_script_release_permits : hfi_script_release;
         redisContext *monitor = monitor_of(f);
         take_one(&holder, f->a, permits);
         assert_int_equal(hf_lease_release(holder.lease, NULL), HF_OK);
@@ -214,7 +214,7 @@ static void who_leaves_the_queue_tells_nobody(void **state)
     redisContext *monitor = monitor_of(f);
     hft_take(&waiter, f->b, "x", HF_LOCK(.wait_ms = 200));
     assert_int_equal(hft_taken(&waiter), HF_TIMEOUT);
-    must_be_behind_a_ping(monitor, &hfi_script_release, false);
+    must_be_behind_a_ping(monitor, hfi_script_release, false);
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }
 

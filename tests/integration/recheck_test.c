@@ -139,7 +139,7 @@ static int64_t ask(struct fixture *f, const char *not_after, const char *token)
 {
     redisReply *reply = hft_server_ask(
         f->server, "EVAL %s 3 hf:{k} hf:queue:{k}:hf:{k} hf:wait:{k}:hf:{k} %s 1200000 77 1300 %s",
-        hft_script_source(&hfi_script_recheck), not_after, token);
+        hft_script_source(hfi_script_recheck), not_after, token);
     assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
     assert_int_equal(reply->elements, 2);
     int64_t said = reply->element[1]->type == REDIS_REPLY_INTEGER ? reply->element[1]->integer : 1;

@@ -32,25 +32,25 @@ static const struct call {
     const char *name;
     const struct hfi_script *script;
     const char *words;
-} calls[] = {{"acquire", &hfi_script_acquire, ALL " " OURS " 10463" NEVER "wait 77 0 1274 1200000 0"},
-             {"try", &hfi_script_acquire, ALL " " OURS " 10463" NEVER "try 77 0 1274 1200000 0"},
-             {"re-check", &hfi_script_acquire, ALL " " WAITER " 10463" NEVER "wait 77 5 1274 1200000 0"},
-             {"release", &hfi_script_release, ALL " " OURS},
-             {"leave", &hfi_script_release, ALL " " WAITER},
-             {"more", &hfi_script_more, ALL " " OURS " 5000 2048"},
-             {"downgrade", &hfi_script_downgrade, ALL " " OURS " 5000"},
-             {"renew", &hfi_script_renew, "1 " LOCK " " OURS " 70000 " QUEUE},
-             {"recheck", &hfi_script_recheck, "3 " LOCK " " QUEUE " " WAIT NEVER "1200000 77 1274 " WAITER},
-             {"fill", &hfi_script_fill, ALL " " OURS " value 60000 new"},
-             {"fill same", &hfi_script_fill, ALL " " OURS " same 60000 ."},
-             {"fill tagged", &hfi_script_fill, "7 " SIX " " TAG " " OURS " value 60000 new 4096"},
-             {"forget_tag", &hfi_script_forget_tag, "2 " TAG " " FENCE},
-             {"fill absent", &hfi_script_fill, ALL " " OURS " absent 60000 ."},
-             {"fill nothing", &hfi_script_fill, ALL " " OURS " nothing 0 ."},
-             {"forget", &hfi_script_forget, ALL},
-             {"break", &hfi_script_break, ALL " 00000000000000ff no"},
-             {"break by force", &hfi_script_break, ALL " 00000000000000ff force"},
-             {"fence_floor", &hfi_script_fence_floor, "1 " FENCE " 0 0"}};
+} calls[] = {{"acquire", hfi_script_acquire, ALL " " OURS " 10463" NEVER "wait 77 0 1274 1200000 0"},
+             {"try", hfi_script_acquire, ALL " " OURS " 10463" NEVER "try 77 0 1274 1200000 0"},
+             {"re-check", hfi_script_acquire, ALL " " WAITER " 10463" NEVER "wait 77 5 1274 1200000 0"},
+             {"release", hfi_script_release, ALL " " OURS},
+             {"leave", hfi_script_release, ALL " " WAITER},
+             {"more", hfi_script_more, ALL " " OURS " 5000 2048"},
+             {"downgrade", hfi_script_downgrade, ALL " " OURS " 5000"},
+             {"renew", hfi_script_renew, "1 " LOCK " " OURS " 70000 " QUEUE},
+             {"recheck", hfi_script_recheck, "3 " LOCK " " QUEUE " " WAIT NEVER "1200000 77 1274 " WAITER},
+             {"fill", hfi_script_fill, ALL " " OURS " value 60000 new"},
+             {"fill same", hfi_script_fill, ALL " " OURS " same 60000 ."},
+             {"fill tagged", hfi_script_fill, "7 " SIX " " TAG " " OURS " value 60000 new 4096"},
+             {"forget_tag", hfi_script_forget_tag, "2 " TAG " " FENCE},
+             {"fill absent", hfi_script_fill, ALL " " OURS " absent 60000 ."},
+             {"fill nothing", hfi_script_fill, ALL " " OURS " nothing 0 ."},
+             {"forget", hfi_script_forget, ALL},
+             {"break", hfi_script_break, ALL " 00000000000000ff no"},
+             {"break by force", hfi_script_break, ALL " 00000000000000ff force"},
+             {"fence_floor", hfi_script_fence_floor, "1 " FENCE " 0 0"}};
 
 /* "FOREIGN queue", "QUEUED", "4", "WRONGTYPE" */
 static const char *run(struct fixture *f, const char *name)
@@ -332,7 +332,7 @@ static void with_more_of_them_nothing_is_granted_before_all_are_read(void **stat
         fill_queue(f, 1025);
         redisReply *reply = hft_server_ask(f->server, i == 0 ? "EVAL %s " ALL " " WAITER " 10463" NEVER "wait 77 5 1274 1200000 0"
                                                              : "EVAL %s " ALL " " OURS " 10463" NEVER "wait 77 0 1274 1200000 0",
-                                           hft_script_source(&hfi_script_acquire));
+                                           hft_script_source(hfi_script_acquire));
         assert_string_equal(reply->element[0]->str, "QUEUED");
         assert_int_equal(reply->element[2]->integer, 0); /* left: ask again at once */
         freeReplyObject(reply);
@@ -346,7 +346,7 @@ static void a_re_check_makes_room_as_far_as_it_may(void **state)
     fill_queue(f, 1500);
     for (int i = 0; i < 2; i++) {
         redisReply *reply = hft_server_ask(f->server, "EVAL %s " ALL " " WAITER " 10463" NEVER "wait 77 5 1274 1200000 0",
-                                           hft_script_source(&hfi_script_acquire));
+                                           hft_script_source(hfi_script_acquire));
         assert_string_equal(reply->element[0]->str, "QUEUED");
         assert_int_equal(reply->element[3]->integer, i == 0 ? 476 : 0);
         assert_int_equal(reply->element[2]->integer == 0, i == 0);

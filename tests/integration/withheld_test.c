@@ -137,9 +137,9 @@ static int64_t time_of(redisReply *reply, size_t at)
 
 static void the_key_tells_the_same_time(void **state)
 {
-    const char *floor = hft_script_source(hfi_script_fence_floor.other);
+    const char *floor = hft_script_source(hfi_script_other(hfi_script_fence_floor));
     (void)state;
-    assert_string_equal(hfi_script_name(hfi_script_fence_floor.other), "fence_floor");
+    assert_string_equal(hfi_script_name(hfi_script_other(hfi_script_fence_floor)), "fence_floor");
     for (int i = 0; i < ASKED; i++) {
         int64_t before = time_of(hft_server_ask(server, "TIME"), 0);
         int64_t now = time_of(hft_server_ask(server, "EVAL %s 1 hf:fence 0 0", floor), 0);

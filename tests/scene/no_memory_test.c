@@ -52,7 +52,7 @@ struct hfi_command *__wrap_hfi_command_script_begin(const struct hfi_script *scr
 
 struct hfi_command *__wrap_hfi_command_script_begin(const struct hfi_script *script, int keys, int argc, size_t room)
 {
-    if (script == &hfi_script_renew)
+    if (script == hfi_script_renew)
         batch_size = last_size;
     if (script != none_for)
         return __real_hfi_command_script_begin(script, keys, argc, room);
@@ -76,7 +76,7 @@ static void a_renewal_is_tried_again(void **state)
     static const char *const names[] = {"a", "b", "c"};
     for (int i = 0; i < 3; i++)
         leases[i] = hft_must_take(process, names[i], HF_LOCK(.lease_ms = 3000));
-    none_for = &hfi_script_renew;
+    none_for = hfi_script_renew;
     HFT_UNTIL(refused >= 3);
     assert_int_equal(hft_stats(process).renewals, 0);
     none_for = NULL;
@@ -129,7 +129,7 @@ static void a_lock_whose_renewal_was_not_sent_can_be_forgotten(void **state)
         (void)snprintf(tokens[i], sizeof tokens[i], "%s", hft_key(name));
         assert_true(is_remembered(process, tokens[i], names[i]));
     }
-    none_for = &hfi_script_renew;
+    none_for = hfi_script_renew;
     HFT_UNTIL(refused >= 3);
     for (int i = 0; i < 3; i++)
         assert_int_equal(hft_released(process, leases[i]), HF_OK);
@@ -147,7 +147,7 @@ static void a_release_is_unknown_and_made_up_for(void **state)
     struct hft_actor giver;
     struct sim_process *process = hft_process(NULL);
     hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 60000));
-    none_for = &hfi_script_release;
+    none_for = hfi_script_release;
     hft_give_back(&giver, process, lease);
     HFT_UNTIL(giver.ended != 0);
     assert_int_equal(giver.status, HF_UNKNOWN);
@@ -165,7 +165,7 @@ static void without_a_floor_it_asks_all_the_same(void **state)
 {
     (void)state;
     struct sim_process *process = hft_process(HF_CLIENT(.lanes = 1)); /* no handshake to come, which has one too */
-    none_for = &hfi_script_fence_floor;
+    none_for = hfi_script_fence_floor;
     for (int i = 0; i < 5; i++) {
         hf_lease *lease = hft_must_take(process, "n", NULL);
         assert_int_equal(hft_released(process, lease), HF_OK);
@@ -181,7 +181,7 @@ static void without_memory_a_try_gets_an_error_and_a_wait_goes_on(void **state)
     struct hft_actor waiter;
     struct sim_process *holder = hft_process(NULL), *process = hft_process(NULL);
     hf_lease *lease = hft_must_take(holder, "n", NULL);
-    none_for = &hfi_script_acquire;
+    none_for = hfi_script_acquire;
     hft_take(&waiter, process, "n", HF_LOCK(.wait_ms = 5000));
     HFT_UNTIL(refused >= 2);
     assert_int_equal(waiter.ended, 0);
@@ -203,7 +203,7 @@ static void without_memory_a_lease_is_not_downgraded(void **state)
     (void)state;
     struct sim_process *process = hft_process(NULL);
     hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.linger_ms = 10000));
-    none_for = &hfi_script_downgrade;
+    none_for = hfi_script_downgrade;
     hft_run(process, downgrade, lease);
     int releases = hft_listed(process, "release");
     assert_int_equal(hft_released(process, lease), HF_OK);
@@ -214,7 +214,7 @@ static void without_more_fences_threads_go_on_with_those_they_have(void **state)
 {
     (void)state;
     struct sim_process *process = hft_process(NULL);
-    none_for = &hfi_script_more;
+    none_for = hfi_script_more;
     for (int i = 0; i < 3000; i++) {
         hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.linger_ms = 10000));
         assert_int_equal(hft_released(process, lease), HF_OK);

@@ -30,7 +30,7 @@ void hft_fill_memory(bool full);
 void wait_in_line(const char *tokens);
 
 #define IS(line, answer) assert_string_equal(tell(line), answer)
-#define SAYS(script, line, answer) assert_string_equal(hft_script(line, &hfi_script_##script), answer)
+#define SAYS(script, line, answer) assert_string_equal(hft_script(line, hfi_script_##script), answer)
 #define LOCK  "4 K Q W F "
 #define FETCH "6 K Q W F V M "
 #define TAGGED "8 K Q W F V M T U "

@@ -98,7 +98,7 @@ static void at_most_63_unsubscribed_waiters_are_passed_over(void **state)
         (void)tell("SET K A PX 500");
         wait_in_line("E");
         stand_in_front(cases[i].unheard, FRESH);
-        (void)hft_script(LOCK "A", &hfi_script_release);
+        (void)hft_script(LOCK "A", hfi_script_release);
         IS("GET K", cases[i].holds);
     }
 }
@@ -114,7 +114,7 @@ static void who_comes_after_the_first_64_that_get_permits_is_called(void **state
         (void)hft_scripts_begin(state);
         (void)tell("ZADD K now+500000 A#1");
         stand_in_front(cases[i].waiting, FRESH "_1_100");
-        const char *answer = hft_script(LOCK "A 0", &hfi_script_release_permits);
+        const char *answer = hft_script(LOCK "A 0", hfi_script_release_permits);
         assert_true((strstr(answer, "F " CROWD("64")) != NULL) == cases[i].called);
         IS("ZCARD K", "64");
     }

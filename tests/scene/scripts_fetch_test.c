@@ -88,7 +88,7 @@ static void data_that_became_another_type_during_the_load_are_left_alone(void **
         (void)tell("HSET V a b");
         (void)tell("PEXPIRE V 400");
         wait_in_line("AB");
-        assert_string_equal(hft_script(strcat(strcpy((char[80]){0}, FETCH), fills[i]), &hfi_script_fill),
+        assert_string_equal(hft_script(strcat(strcpy((char[80]){0}, FETCH), fills[i]), hfi_script_fill),
                             "FOREIGN now data | B< G B 71 F+1 K"); /* it will be told */
         IS("HGET V a", "b");
         IS("PTTL V", "400");
@@ -162,7 +162,7 @@ static void one_that_has_been_replaced_is_missing_too(void **state)
     (void)tell("SET K A PX 500");
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         (void)tell("SET V apple PX 300");
-        assert_string_equal(hft_script(strcat(strcpy((char[80]){0}, FETCH), others[i]), &hfi_script_fill), "MISSING now");
+        assert_string_equal(hft_script(strcat(strcpy((char[80]){0}, FETCH), others[i]), hfi_script_fill), "MISSING now");
         IS("PTTL V", "300");
     }
     (void)tell("SET V apple");
@@ -226,7 +226,7 @@ static void the_first_256_are_told_of_a_value(void **state)
         (void)snprintf(line, sizeof line, "ZADD Q %d hf1:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb:%d:0123456789abcdef:host:1", i, i);
         (void)tell(line);
     }
-    (void)hft_script(FETCH "A value 800 apple", &hfi_script_fill);
+    (void)hft_script(FETCH "A value 800 apple", hfi_script_fill);
     IS("ZRANGE Q 0 -1", "hf1:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb:256:0123456789abcdef:host:1");
 }
 

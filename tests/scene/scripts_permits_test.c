@@ -220,7 +220,7 @@ static void many_permits_of_one_do_not_hide_another(void **state)
         char call[40];
         (void)snprintf(call, sizeof call, "ZADD K now+3000 A#%d", k);
         (void)tell(call);
-        told += strstr(hft_script(ASK("C", "try", "0", "1_1", "1"), &hfi_script_acquire_permits), "B< R B K") != NULL;
+        told += strstr(hft_script(ASK("C", "try", "0", "1_1", "1"), hfi_script_acquire_permits), "B< R B K") != NULL;
     }
     assert_in_range(told, 50, 99);
 }

@@ -117,7 +117,7 @@ static void a_full_memory_stops_no_holder_and_no_waiter(void **state)
 
 /* ---- the clock is a key ---- */
 
-#define BY_KEY(script, line, answer) assert_string_equal(hft_script(line, hfi_script_##script.other), answer)
+#define BY_KEY(script, line, answer) assert_string_equal(hft_script(line, hfi_script_other(hfi_script_##script)), answer)
 
 static void where_time_is_refused_a_key_tells_the_same(void **state)
 {

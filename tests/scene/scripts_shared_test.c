@@ -57,6 +57,22 @@ static void a_reader_that_asks_again_is_granted_again_and_its_end_moves_forward_
     IS("PTTL K", "1317");
 }
 
+static void one_that_has_it_alone_behind_readers_leaves_no_list_of_them(void **state)
+{
+    (void)state;
+    read_by("A");
+    wait_in_line("B");
+    SAYS(release, LOCK "A", "HANDED now | B< G B 70 F+1 K");
+    IS("EXISTS H", "0");
+    read_by("A");
+    wait_in_line("B");
+    SAYS(break, LOCK "0123456789abcdef force", "BROKEN now | B< G B 70 F+2 K | A< B A A K");
+    IS("EXISTS H", "0");
+    read_by("A");
+    SAYS(break, LOCK "0123456789abcdef force", "BROKEN now | A< B A A K");
+    IS("EXISTS K H", "0");
+}
+
 /* Another program's PERSIST is no end: the others may read for longer. */
 static void keys_without_an_end_keep_their_readers(void **state)
 {
@@ -472,14 +488,14 @@ static void who_gives_back_what_was_broken_is_told_what_is_left(void **state)
     (void)state;
 #define ALONE_LEFT "hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:ffffffff000000ff:host:1"
     (void)tell("SET K A PX 500");
-    (void)hft_script(LOCK "ffffffff000000ff no", &hfi_script_break);
+    (void)hft_script(LOCK "ffffffff000000ff no", hfi_script_break);
     SAYS(downgrade, LOCK "A 300", "REVOKED now " ALONE_LEFT);
     SAYS(release, LOCK "A", "REVOKED now " ALONE_LEFT);
     SAYS(release, LOCK "B", "GONE now");
     IS("GET K", ALONE_LEFT);
     (void)tell("DEL K");
     read_by("AB");
-    (void)hft_script(LOCK "ffffffff000000ff no", &hfi_script_break);
+    (void)hft_script(LOCK "ffffffff000000ff no", hfi_script_break);
     SAYS(downgrade, LOCK "A 300", "REVOKED now " LEFT);
     SAYS(release, LOCK "A", "REVOKED now " LEFT);
     SAYS(release, LOCK LEFT, "OTHERS now");
@@ -548,6 +564,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_free_lock_is_granted_to_readers_one_by_one),
         TEST(a_reader_that_asks_again_is_granted_again_and_its_end_moves_forward_only),
+        TEST(one_that_has_it_alone_behind_readers_leaves_no_list_of_them),
         TEST(keys_without_an_end_keep_their_readers),
         TEST(who_wants_it_alone_waits_and_every_reader_hears_of_it),
         TEST(a_reader_does_not_pass_one_that_waits_to_have_it_alone),

@@ -14,7 +14,7 @@
 static void store(const char *line)
 {
     (void)tell("SET K A PX 500");
-    assert_string_equal(hft_script(line, &hfi_script_fill), "FILLED now");
+    assert_string_equal(hft_script(line, hfi_script_fill), "FILLED now");
 }
 
 static void a_value_is_noted_under_its_tags_until_it_is_over(void **state)
@@ -91,7 +91,7 @@ static void a_load_that_began_before_stores_nothing(void **state)
         SAYS(forget_tag, "2 U F", "DONE now 0");
         (void)tell("SET V pear PX 300");
         wait_in_line("B");
-        assert_string_equal(hft_script(strcat(strcpy((char[80]){0}, TAGGED), fills[i]), &hfi_script_fill),
+        assert_string_equal(hft_script(strcat(strcpy((char[80]){0}, TAGGED), fills[i]), hfi_script_fill),
                             "REFUSED now | B< G B 70 F+3 K"); /* the next one loads what is true now */
         IS("GET V", "pear");
         IS("PTTL V", "300");
@@ -171,14 +171,14 @@ static void so_many_are_forgotten_at_a_time(void **state)
         (void)snprintf(line, sizeof line, "ZADD T 179000000%04d key%d", i, i);
         (void)tell(line);
     }
-    assert_memory_equal(hft_script("2 T F", &hfi_script_forget_tag), "MORE now 0 key0 key1 ", 21);
+    assert_memory_equal(hft_script("2 T F", hfi_script_forget_tag), "MORE now 0 key0 key1 ", 21);
     IS("ZRANGE T 0 -2", "key250");
     SAYS(forget_tag, "2 T F", "DONE now 0 key250");
     for (int i = 0; i < 250; i++) { /* 150 bytes each: 32 KiB are 219 of them */
         (void)snprintf(line, sizeof line, "ZADD T 179000000%04d %0150d", i, i);
         (void)tell(line);
     }
-    assert_memory_equal(hft_script("2 T F", &hfi_script_forget_tag), "MORE now 0 ", 11);
+    assert_memory_equal(hft_script("2 T F", hfi_script_forget_tag), "MORE now 0 ", 11);
     IS("ZCARD T", "32"); /* and the mark */
 }
 

@@ -18,11 +18,11 @@ static bool has_before;
 static struct sim_wire *serving; /* whose command runs; NULL: another program's */
 
 static const struct hfi_script *const scripts[] = {
-    &hfi_script_acquire,     &hfi_script_recheck, &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
-    &hfi_script_downgrade, &hfi_script_acquire_shared,
-    &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break,
-    &hfi_script_take_many,   &hfi_script_acquire_permits, &hfi_script_release_permits, &hfi_script_renew_permits,
-    &hfi_script_break_permits, &hfi_script_quarantine, &hfi_script_forget_tag};
+    hfi_script_acquire,     hfi_script_recheck, hfi_script_release, hfi_script_renew,  hfi_script_more,
+    hfi_script_downgrade, hfi_script_acquire_shared,
+    hfi_script_fence_floor, hfi_script_fill,    hfi_script_forget, hfi_script_break,
+    hfi_script_take_many,   hfi_script_acquire_permits, hfi_script_release_permits, hfi_script_renew_permits,
+    hfi_script_break_permits, hfi_script_quarantine, hfi_script_forget_tag};
 #define TOUCHED_MOST 64
 #define SCRIPTS (sizeof scripts / sizeof scripts[0])
 #define SPOKEN  ((size_t)HFI_MARK_KINDS * HFI_DIALECT_SCRIPTS)
@@ -247,11 +247,11 @@ static void forget_all_scripts(void)
 static const struct hfi_script *script_at(size_t at)
 {
     if (at < 2 * SCRIPTS)
-        return at < SCRIPTS ? scripts[at] : scripts[at - SCRIPTS]->other;
+        return at < SCRIPTS ? scripts[at] : hfi_script_other(scripts[at - SCRIPTS]);
     at -= 2 * SCRIPTS;
     size_t which = at % SPOKEN;
-    const struct hfi_script *script = &hfi_dialect_scripts[which / HFI_DIALECT_SCRIPTS][which % HFI_DIALECT_SCRIPTS];
-    return at < SPOKEN ? script : script->other;
+    const struct hfi_script *script = hfi_dialect_scripts[which / HFI_DIALECT_SCRIPTS][which % HFI_DIALECT_SCRIPTS];
+    return at < SPOKEN ? script : hfi_script_other(script);
 }
 
 void sim_server_forget_scripts(bool all)

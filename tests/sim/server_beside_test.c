@@ -199,7 +199,7 @@ static void run(redisContext *real, const struct way *way)
     freeReplyObject(redisCommand(real, "FLUSHALL"));
     granted = 0;
     for (int i = 0; i < HFI_DIALECT_SCRIPTS; i++)
-        sources[i] = sim_call_source(&hfi_dialect_scripts[way->mark][i]);
+        sources[i] = sim_call_source(hfi_dialect_scripts[way->mark][i]);
     for (int i = 0; i < CALLS; i++) {
         struct sim_call call = {.count = 0};
         int die = (int)between(0, 9), which = die < 4 ? HFI_DIALECT_ACQUIRE : (int)between(0, HFI_DIALECT_SCRIPTS - 1);

@@ -31,11 +31,11 @@ static int64_t now_us = INT64_C(1790000000000000);
 enum { RECHECK = 8, LOOK, DOWNGRADE, SHARE, PERMITS, BACK, EXTEND, LOOK_PERMITS, BREAK_PERMITS, FORGET_TAG, SCRIPTS };
 static char *sources[SCRIPTS];
 static const struct hfi_script *const scripts[SCRIPTS] = {
-    &hfi_script_acquire,     &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
-    &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break,
-    &hfi_script_recheck,     &hfi_script_look,    &hfi_script_downgrade, &hfi_script_acquire_shared,
-    &hfi_script_acquire_permits, &hfi_script_release_permits, &hfi_script_renew_permits,
-    &hfi_script_look_permits, &hfi_script_break_permits, &hfi_script_forget_tag};
+    hfi_script_acquire,     hfi_script_release, hfi_script_renew,  hfi_script_more,
+    hfi_script_fence_floor, hfi_script_fill,    hfi_script_forget, hfi_script_break,
+    hfi_script_recheck,     hfi_script_look,    hfi_script_downgrade, hfi_script_acquire_shared,
+    hfi_script_acquire_permits, hfi_script_release_permits, hfi_script_renew_permits,
+    hfi_script_look_permits, hfi_script_break_permits, hfi_script_forget_tag};
 
 static int64_t between(int64_t least, int64_t most)
 {

@@ -316,6 +316,7 @@ bool sim_beside_is_spoken(const struct hfi_command *command, enum hfi_dialect_sc
 {
     bool is_it = false;
     for (int mark = 0; mark < HFI_MARK_KINDS && sim_beside.on; mark++)
-        is_it = is_it || command->script == &hfi_dialect_scripts[mark][which] || command->script == hfi_dialect_scripts[mark][which].other;
+        for (int clock = 0; clock < 2; clock++)
+            is_it = is_it || command->script == &hfi_dialect_scripts[mark][which][clock];
     return is_it;
 }

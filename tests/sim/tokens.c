@@ -529,7 +529,7 @@ static bool wants_to_share(const char *claim)
 
 static void renews_or_releases(bool renews, const struct hfi_command *command, const struct sim_words *words)
 {
-    int key_count = atoi(words->text[2]), each = command->script == &hfi_script_renew_permits ? 4 : 3;
+    int key_count = atoi(words->text[2]), each = command->script == hfi_script_renew_permits ? 4 : 3;
     bool one = !renews || sim_beside_is_spoken(command, HFI_DIALECT_RENEW);
     for (int i = 0; i < (one ? 1 : key_count); i++) {
         int name = sim_tokens_name_of(words->text[3 + i]);
@@ -549,10 +549,10 @@ void sim_lane_lists(const struct hfi_command *command, bool counts)
     static const char multi[] = "*1\r\n$5\r\nMULTI\r\n"; /* before a native acquire's SET */
     char bytes[WORDS_MOST];
     struct sim_words words;
-    bool renews = command->script == &hfi_script_renew || command->script == &hfi_script_renew_permits;
+    bool renews = command->script == hfi_script_renew || command->script == hfi_script_renew_permits;
     renews = renews || sim_beside_is_spoken(command, HFI_DIALECT_RENEW);
-    bool gives_all = command->script == &hfi_script_release_permits;
-    bool rechecks = command->script == &hfi_script_recheck;
+    bool gives_all = command->script == hfi_script_release_permits;
+    bool rechecks = command->script == hfi_script_recheck;
     if (command->size >= sizeof bytes)
         return;
     memcpy(bytes, command->bytes, command->size);
@@ -562,13 +562,13 @@ void sim_lane_lists(const struct hfi_command *command, bool counts)
         abort();
     if (native && strcmp(words.text[0], "SET") == 0)
         asks(words.text[1], false, counts);
-    else if (command->script == &hfi_script_acquire || command->script == &hfi_script_acquire_shared)
+    else if (command->script == hfi_script_acquire || command->script == hfi_script_acquire_shared)
         asks(words.text[3], wants_to_share(words.text[3 + atoi(words.text[2]) + 6]), counts);
-    else if (command->script == &hfi_script_acquire_permits || sim_beside_is_spoken(command, HFI_DIALECT_ACQUIRE))
+    else if (command->script == hfi_script_acquire_permits || sim_beside_is_spoken(command, HFI_DIALECT_ACQUIRE))
         asks(words.text[3], false, counts);
     for (int i = 0; rechecks && i < atoi(words.text[2]); i += 3)
         asks(words.text[3 + i], wants_to_share(words.text[3 + atoi(words.text[2]) + 3]), counts);
     gives_all = gives_all && strcmp(words.text[words.count - 1], "0") == 0;
-    if (renews || gives_all || command->script == &hfi_script_release || sim_beside_is_spoken(command, HFI_DIALECT_RELEASE))
+    if (renews || gives_all || command->script == hfi_script_release || sim_beside_is_spoken(command, HFI_DIALECT_RELEASE))
         renews_or_releases(renews, command, &words);
 }

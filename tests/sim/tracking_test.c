@@ -258,7 +258,7 @@ static struct call change(const char *key)
         return (struct call){5, {"SET", key, "y", "PX", "400000"}, {"", ""}, ""};
     case 5:
         return (struct call){9,
-                             {"EVAL", hft_script_source(&hfi_script_forget), "6", "hf:{p}", "hf:queue:{p}:hf:{p}", "hf:wait:{p}:hf:{p}",
+                             {"EVAL", hft_script_source(hfi_script_forget), "6", "hf:{p}", "hf:queue:{p}:hf:{p}", "hf:wait:{p}:hf:{p}",
                               "hf:fence", key, "absent"},
                              {"", ""},
                              ""};

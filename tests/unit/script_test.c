@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-static const struct hfi_script *const timed[] = {&hfi_script_acquire, &hfi_script_release, &hfi_script_renew, &hfi_script_fence_floor,
-                                                 &hfi_script_release_permits, &hfi_script_recheck};
+static const struct hfi_script *const timed[] = {hfi_script_acquire, hfi_script_release, hfi_script_renew, hfi_script_fence_floor,
+                                                 hfi_script_release_permits, hfi_script_recheck};
 #define FORBIDDEN "ERR The user executing the script can't run this command or subcommand"
 #define TIMED (sizeof timed / sizeof timed[0])
 
@@ -48,11 +48,11 @@ static void assert_same(const struct hfi_command *one, const struct hfi_command 
 static void the_other_set_differs_in_the_clock_alone(void **state)
 {
     (void)state;
-    assert_null(hfi_script_look.other);
+    assert_null(hfi_script_other(hfi_script_look));
     for (size_t i = 0; i < TIMED; i++) {
-        const struct hfi_script *by_key = timed[i]->other;
-        assert_true(by_key->by_key && !timed[i]->by_key);
-        assert_ptr_equal(by_key->other, timed[i]);
+        const struct hfi_script *by_key = hfi_script_other(timed[i]);
+        assert_true(by_key->clock == HFI_ASKS_KEY && timed[i]->clock == HFI_ASKS_TIME);
+        assert_ptr_equal(hfi_script_other(by_key), timed[i]);
         assert_string_equal(hfi_script_name(by_key), hfi_script_name(timed[i]));
         assert_string_not_equal(by_key->sha1, timed[i]->sha1);
         char *source = hfi_script_source(timed[i]), *other = hfi_script_source(by_key);
@@ -70,7 +70,7 @@ static void a_command_takes_the_set_of_its_server(void **state)
 {
     (void)state;
     for (size_t i = 0; i < TIMED; i++) {
-        struct hfi_command *command = command_of(timed[i]), *plain = command_of(timed[i]), *other = command_of(timed[i]->other);
+        struct hfi_command *command = command_of(timed[i]), *plain = command_of(timed[i]), *other = command_of(hfi_script_other(timed[i]));
         hfi_command_use_clock(command, false);
         assert_same(command, plain);
         hfi_command_use_clock(command, true);
@@ -83,7 +83,7 @@ static void a_command_takes_the_set_of_its_server(void **state)
         hfi_command_unref(plain);
         hfi_command_unref(other);
     }
-    struct hfi_command *look = command_of(&hfi_script_look), *plain = command_of(&hfi_script_look);
+    struct hfi_command *look = command_of(hfi_script_look), *plain = command_of(hfi_script_look);
     hfi_command_use_clock(look, true);
     assert_same(look, plain);
     hfi_command_unref(look);
@@ -102,7 +102,7 @@ static void where_the_time_is_refused_the_other_clock_is_asked(void **state)
     for (size_t i = 0; i < TIMED; i++) {
         for (size_t j = 0; j < 2 * WORDS; j++) { /* half of them have been sent as EVAL before */
             bool by_key = false;
-            struct hfi_command *command = command_of(timed[i]), *other = command_of(timed[i]->other);
+            struct hfi_command *command = command_of(timed[i]), *other = command_of(hfi_script_other(timed[i]));
             assert_true(j < WORDS || hfi_command_mend(command, "NOSCRIPT No matching script.", &by_key));
             assert_false(by_key);
             const char *refused = refusal(timed[i], words[j % WORDS], "call('TIME')");
@@ -122,7 +122,7 @@ static void a_service_may_not_name_the_line(void **state)
 {
     bool by_key = false;
     (void)state;
-    struct hfi_command *command = command_of(&hfi_script_renew);
+    struct hfi_command *command = command_of(hfi_script_renew);
     assert_true(hfi_command_mend(command, "ERR This command is not allowed from script", &by_key) && by_key);
     assert_false(hfi_command_mend(command, "ERR This command is not allowed from script", &by_key));
     hfi_command_unref(command);
@@ -132,7 +132,7 @@ static void an_inlined_command_takes_the_set_of_its_server_too(void **state)
 {
     bool by_key = false;
     (void)state;
-    struct hfi_command *command = command_of(&hfi_script_renew), *other = command_of(hfi_script_renew.other);
+    struct hfi_command *command = command_of(hfi_script_renew), *other = command_of(hfi_script_other(hfi_script_renew));
     assert_true(hfi_command_mend(command, "NOSCRIPT", &by_key) && hfi_command_mend(other, "NOSCRIPT", &by_key));
     hfi_command_use_clock(command, true);
     assert_same(command, other);
@@ -154,7 +154,7 @@ static void what_stands_behind_a_ping_is_mended_as_what_stands_alone(void **stat
 {
     bool by_key = false;
     (void)state;
-    struct hfi_command *command = command_of(&hfi_script_release), *plain = command_of(&hfi_script_release);
+    struct hfi_command *command = command_of(hfi_script_release), *plain = command_of(hfi_script_release);
     assert_true(hfi_command_ping_first(command));
     assert_behind_a_ping(command, plain);
     for (int i = 0; i < 2; i++) { /* by its digest, then with its source */
@@ -176,10 +176,10 @@ static void what_else_is_refused_is_refused_for_good(void **state)
     const char *const words[] = {"PING"};
     bool by_key = false;
     (void)state;
-    struct hfi_command *command = command_of(&hfi_script_renew), *ping = hfi_command_new(1, words, NULL);
-    assert_false(hfi_command_mend(command, refusal(&hfi_script_renew, "ERR no", "call('PTTL'"), &by_key));
-    assert_false(hfi_command_mend(command, refusal(&hfi_script_renew, "MISCONF no", "call('TIME')"), &by_key));
-    assert_false(hfi_command_mend(command, refusal(&hfi_script_renew, FORBIDDEN, "call('PTTL'"), &by_key));
+    struct hfi_command *command = command_of(hfi_script_renew), *ping = hfi_command_new(1, words, NULL);
+    assert_false(hfi_command_mend(command, refusal(hfi_script_renew, "ERR no", "call('PTTL'"), &by_key));
+    assert_false(hfi_command_mend(command, refusal(hfi_script_renew, "MISCONF no", "call('TIME')"), &by_key));
+    assert_false(hfi_command_mend(command, refusal(hfi_script_renew, FORBIDDEN, "call('PTTL'"), &by_key));
     assert_false(hfi_command_mend(command, FORBIDDEN " script: 0123, on @user_script:100000.", &by_key));
     assert_false(hfi_command_mend(command, FORBIDDEN " script: 0123, on @user_script:.", &by_key));
     assert_false(hfi_command_mend(command, FORBIDDEN, &by_key));

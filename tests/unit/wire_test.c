@@ -347,47 +347,47 @@ static void the_scripts_get_their_keys_and_arguments_in_order(void **state)
     struct hfi_keys keys = keys_of(HFI_MUTEX);
     struct hfi_acquire_params params = {
         .lease_ms = 10000, .ttl_ms = 10463, .claim_ttl_ms = 1274, .patience_ms = 1200, .ticket = 42};
-    assert_script(hfi_wire_acquire(&me, &keys, one, &params, &(struct hfi_asking){false, 99, 77, 55}), &hfi_script_acquire,
+    assert_script(hfi_wire_acquire(&me, &keys, one, &params, &(struct hfi_asking){false, 99, 77, 55}), hfi_script_acquire,
                   MUTEX_KEYS " " TOKEN("1") " 10463 99 wait 77 42 1274 1200000");
-    assert_script(hfi_wire_acquire(&me, &keys, one, &params, &(struct hfi_asking){true, 99, 77, 55}), &hfi_script_acquire,
+    assert_script(hfi_wire_acquire(&me, &keys, one, &params, &(struct hfi_asking){true, 99, 77, 55}), hfi_script_acquire,
                   MUTEX_KEYS " " TOKEN("1") " 10463 99 try 77 42 1274 1200000");
-    assert_script(hfi_wire_release(&me, &keys, one), &hfi_script_release, MUTEX_KEYS " " TOKEN("1"));
-    assert_script(hfi_wire_more(&me, &keys, one, 500, 32768), &hfi_script_more, MUTEX_KEYS " " TOKEN("1") " 500 32768");
-    assert_script(hfi_wire_downgrade(&me, &keys, one, 500), &hfi_script_downgrade, MUTEX_KEYS " " TOKEN("1") " 500");
-    assert_script(hfi_wire_break(&keys, "0123456789abcdef", false), &hfi_script_break,
+    assert_script(hfi_wire_release(&me, &keys, one), hfi_script_release, MUTEX_KEYS " " TOKEN("1"));
+    assert_script(hfi_wire_more(&me, &keys, one, 500, 32768), hfi_script_more, MUTEX_KEYS " " TOKEN("1") " 500 32768");
+    assert_script(hfi_wire_downgrade(&me, &keys, one, 500), hfi_script_downgrade, MUTEX_KEYS " " TOKEN("1") " 500");
+    assert_script(hfi_wire_break(&keys, "0123456789abcdef", false), hfi_script_break,
                   MUTEX_KEYS " 0123456789abcdef ");
-    assert_script(hfi_wire_break(&keys, "0123456789abcdef", true), &hfi_script_break,
+    assert_script(hfi_wire_break(&keys, "0123456789abcdef", true), hfi_script_break,
                   MUTEX_KEYS " 0123456789abcdef force");
     hfi_keys_done(&keys);
     keys = keys_of(HFI_FETCH);
-    assert_script(hfi_wire_acquire(&me, &keys, one, &params, &(struct hfi_asking){false, 99, 77, 55}), &hfi_script_acquire,
+    assert_script(hfi_wire_acquire(&me, &keys, one, &params, &(struct hfi_asking){false, 99, 77, 55}), hfi_script_acquire,
                   FETCH_KEYS " " TOKEN("1") " 10463 99 wait 77 42 1274 1200000 55");
-    assert_script(hfi_wire_forget(&keys), &hfi_script_forget, FETCH_KEYS);
+    assert_script(hfi_wire_forget(&keys), hfi_script_forget, FETCH_KEYS);
     static char first[] = "hf:tag:{red}", second[] = "hf:tag::{b}lue";
     const struct hfi_tags none = {.count = 0}, two = {2, {first, second}};
-    assert_script(hfi_wire_fill(&me, &keys, one, &(struct hfi_fill){HFI_FILL_VALUE, 60000, "data", 4, &none, 2049}), &hfi_script_fill,
+    assert_script(hfi_wire_fill(&me, &keys, one, &(struct hfi_fill){HFI_FILL_VALUE, 60000, "data", 4, &none, 2049}), hfi_script_fill,
                   FETCH_KEYS " " TOKEN("1") " value 60000 data");
-    assert_script(hfi_wire_fill(&me, &keys, one, &(struct hfi_fill){HFI_FILL_SAME, 60000, NULL, 0, &none, 2049}), &hfi_script_fill,
+    assert_script(hfi_wire_fill(&me, &keys, one, &(struct hfi_fill){HFI_FILL_SAME, 60000, NULL, 0, &none, 2049}), hfi_script_fill,
                   FETCH_KEYS " " TOKEN("1") " same 60000 ");
-    assert_script(hfi_wire_fill(&me, &keys, one, &(struct hfi_fill){HFI_FILL_ABSENT, 60000, NULL, 0, &none, 2049}), &hfi_script_fill,
+    assert_script(hfi_wire_fill(&me, &keys, one, &(struct hfi_fill){HFI_FILL_ABSENT, 60000, NULL, 0, &none, 2049}), hfi_script_fill,
                   FETCH_KEYS " " TOKEN("1") " absent 60000 ");
-    assert_script(hfi_wire_fill(&me, &keys, one, &(struct hfi_fill){HFI_FILL_NOTHING, 0, NULL, 0, &none, 2049}), &hfi_script_fill,
+    assert_script(hfi_wire_fill(&me, &keys, one, &(struct hfi_fill){HFI_FILL_NOTHING, 0, NULL, 0, &none, 2049}), hfi_script_fill,
                   FETCH_KEYS " " TOKEN("1") " nothing 0 ");
     assert_script(hfi_wire_fill(&me, &keys, one, &(struct hfi_fill){HFI_FILL_VALUE, 60000, "data", 4, &two, 3 * 2048 + 5}),
-                  &hfi_script_fill,
+                  hfi_script_fill,
                   TAGGED_KEYS " hf:tag:{red} hf:tag::{b}lue " TOKEN("1") " value 60000 data 6144"); /* the lease's block */
-    assert_script(hfi_wire_forget_tag(first, strlen(first)), &hfi_script_forget_tag, "2 hf:tag:{red} hf:fence");
+    assert_script(hfi_wire_forget_tag(first, strlen(first)), hfi_script_forget_tag, "2 hf:tag:{red} hf:fence");
     hfi_keys_done(&keys);
 }
 
 static void a_floor_is_a_multiple_of_a_block_above_what_was_seen(void **state)
 {
     (void)state;
-    assert_script(hfi_wire_floor(0, 0), &hfi_script_fence_floor, "1 hf:fence 0 0");
-    assert_script(hfi_wire_floor(1, 5), &hfi_script_fence_floor, "1 hf:fence 2048 5");
-    assert_script(hfi_wire_floor(2047, 5), &hfi_script_fence_floor, "1 hf:fence 2048 5");
-    assert_script(hfi_wire_floor(2048, 5), &hfi_script_fence_floor, "1 hf:fence 4096 5");
-    assert_script(hfi_wire_floor(INT64_C(3686400000000002047), 0), &hfi_script_fence_floor,
+    assert_script(hfi_wire_floor(0, 0), hfi_script_fence_floor, "1 hf:fence 0 0");
+    assert_script(hfi_wire_floor(1, 5), hfi_script_fence_floor, "1 hf:fence 2048 5");
+    assert_script(hfi_wire_floor(2047, 5), hfi_script_fence_floor, "1 hf:fence 2048 5");
+    assert_script(hfi_wire_floor(2048, 5), hfi_script_fence_floor, "1 hf:fence 4096 5");
+    assert_script(hfi_wire_floor(INT64_C(3686400000000002047), 0), hfi_script_fence_floor,
                   "1 hf:fence 3686400000000002048 0");
 }
 
@@ -398,8 +398,8 @@ static void renewals_of_many_leases_ride_one_script(void **state)
     struct hfi_keys n = keys_of(HFI_MUTEX), fetch = keys_of(HFI_FETCH);
     for (int i = 0; i < HFI_RENEW_MOST; i++)
         renewals[i] = (struct hfi_renewal){i % 2 == 0 ? &n : &fetch, one, 1000 + i, 0};
-    assert_script(hfi_wire_renew(&me, renewals, 1), &hfi_script_renew, "1 hf:{n} " TOKEN("1") " 1000 hf:queue:{n}:hf:{n}");
-    assert_script(hfi_wire_renew(&me, renewals, 2), &hfi_script_renew,
+    assert_script(hfi_wire_renew(&me, renewals, 1), hfi_script_renew, "1 hf:{n} " TOKEN("1") " 1000 hf:queue:{n}:hf:{n}");
+    assert_script(hfi_wire_renew(&me, renewals, 2), hfi_script_renew,
                   "2 hf:{n} hf:fetch:{n} " TOKEN("1") " 1000 hf:queue:{n}:hf:{n} " TOKEN("1")
                   " 1001 hf:queue:{n}:hf:fetch:{n}");
     struct hfi_command *command = hfi_wire_renew(&me, renewals, HFI_RENEW_MOST);
@@ -422,9 +422,9 @@ static void re_checks_of_many_names_ride_one_script(void **state)
     assert_int_equal(hfi_keys_make(NULL, &braced_name, &braced, NULL), HF_OK);
     for (int i = 0; i < HFI_RECHECK_MOST; i++)
         rechecks[i] = (struct hfi_recheck){i % 2 == 0 ? &k : &braced, {(uint64_t)i + 1, 5}};
-    assert_script(hfi_wire_recheck(&me, &common, rechecks, 1), &hfi_script_recheck,
+    assert_script(hfi_wire_recheck(&me, &common, rechecks, 1), hfi_script_recheck,
                   "3 hf:{k} hf:queue:{k}:hf:{k} hf:wait:{k}:hf:{k} 17 1200000 77 1274 " TOKEN("1"));
-    assert_script(hfi_wire_recheck(&me, &common, rechecks, 2), &hfi_script_recheck,
+    assert_script(hfi_wire_recheck(&me, &common, rechecks, 2), hfi_script_recheck,
                   "6 hf:{k} hf:queue:{k}:hf:{k} hf:wait:{k}:hf:{k} hf::a{b} hf:queue:{b}:hf::a{b} "
                   "hf:wait:{b}:hf::a{b} 17 1200000 77 1274 " TOKEN("1") " " TOKEN("2"));
     struct hfi_command *command = hfi_wire_recheck(&me, &common, rechecks, HFI_RECHECK_MOST);

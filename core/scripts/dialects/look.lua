@@ -12,4 +12,4 @@ elseif not held then
     return {'FREE'}
 end
 local waiting = try('ZCARD', KEYS[2])
-return {'HELD', held, ends_in(held), type(waiting) == 'number' and waiting or 0}
+return {'HELD', string.sub(held, 1, 256), ends_in(held), type(waiting) == 'number' and waiting or 0}

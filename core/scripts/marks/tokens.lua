@@ -74,6 +74,9 @@ local function holder(me)
     end
     local is_begun = call('EXISTS', begun) == 1
     if asks and not is_begun then
+        if typed('GET', made) == nil then
+            return nil
+        end
         make_them()
     end
     first, ours = sweep(push)
