@@ -14,9 +14,10 @@
 
 const char hfm_pass[] = "pass";
 
-/* Not kept: what belongs to one connection, and what is made anew for each answer. */
+/* Not kept: what belongs to one connection, and what is made anew for each answer. Server is a proxied origin's; where
+ * there is none Apache says its own. */
 static const char *const unkept[] = {"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "TE",
-                                     "Trailer", "Transfer-Encoding", "Upgrade", "Date", "Age", "Server", "Content-Length",
+                                     "Trailer", "Transfer-Encoding", "Upgrade", "Date", "Age", "Content-Length",
                                      "Content-Type", "Content-Encoding", HFM_TAGS, NULL};
 
 struct head {
@@ -41,19 +42,51 @@ static void add_line(apr_array_header_t *lines, apr_pool_t *pool, const char *na
         APR_ARRAY_PUSH(lines, const char *) = apr_pstrcat(pool, name, ": ", value, "\r\n", NULL);
 }
 
+static void unset(request_rec *r, const char *name)
+{
+    apr_table_unset(r->headers_out, name);
+    apr_table_unset(r->err_headers_out, name);
+}
+
+/* Languages are said beside the headers; Apache puts them there, as here, only when it sends an answer. */
+static void settle_languages(request_rec *r)
+{
+    const char *said = hfm_rules_header(r, "Content-Language"), *item, *all;
+    if (apr_is_empty_array(r->content_languages))
+        return;
+    all = apr_array_pstrcat(r->pool, r->content_languages, ',');
+    while (said != NULL && (item = ap_get_list_item(r->pool, &said)) != NULL)
+        if (!ap_find_list_item(r->pool, all, item))
+            all = apr_pstrcat(r->pool, all, ",", item, NULL);
+    unset(r, "Content-Language");
+    apr_table_setn(r->headers_out, "Content-Language", all);
+    r->content_languages = NULL;
+}
+
+/* What may be said in one place or another gets one, so that the first client and those after him hear the same. */
+static void settle(request_rec *r)
+{
+    if (r->content_type == NULL)
+        ap_set_content_type(r, hfm_rules_header(r, "Content-Type"));
+    if (r->content_encoding == NULL)
+        r->content_encoding = hfm_rules_header(r, "Content-Encoding");
+    settle_languages(r);
+    if (apr_table_get(r->notes, "no-etag") != NULL) /* FileETag None: Apache sends none, whoever says one */
+        unset(r, "ETag");
+}
+
 static const char *head_of(request_rec *r, const char *tags)
 {
     apr_array_header_t *lines = apr_array_make(r->pool, 16, sizeof(const char *));
     struct head head = {.r = r, .connection = hfm_rules_header(r, "Connection"), .tags = tags};
-    const apr_table_t *const tables[] = {r->headers_out, r->err_headers_out};
+    const apr_table_t *const tables[] = {r->err_headers_out, r->headers_out}; /* Apache's order */
     char *date = apr_palloc(r->pool, APR_RFC822_DATE_LEN);
     (void)apr_rfc822_date(date, apr_time_now());
     APR_ARRAY_PUSH(lines, const char *) = apr_psprintf(r->pool, VERSION "%d\r\n", r->status);
     add_line(lines, r->pool, "Date", date);
     add_line(lines, r->pool, "Age", hfm_rules_header(r, "Age"));
     add_line(lines, r->pool, "Content-Type", r->content_type);
-    add_line(lines, r->pool, "Content-Encoding",
-             r->content_encoding != NULL ? r->content_encoding : hfm_rules_header(r, "Content-Encoding"));
+    add_line(lines, r->pool, "Content-Encoding", r->content_encoding);
     add_line(lines, r->pool, HFM_TAGS, tags != NULL ? hfm_rules_header(r, tags) : NULL);
     for (size_t i = 0; i < 2; i++) {
         const apr_array_header_t *all = apr_table_elts(tables[i]);
@@ -69,6 +102,7 @@ static const char *head_of(request_rec *r, const char *tags)
 
 char *hfm_page_make(request_rec *r, const char *tags, const char *body, size_t body_size, size_t *size)
 {
+    settle(r);
     const char *head = head_of(r, tags);
     size_t head_size = strlen(head);
     char *page = malloc(head_size + body_size + 1);
@@ -84,10 +118,8 @@ char *hfm_page_make(request_rec *r, const char *tags, const char *body, size_t b
 void hfm_page_hide_tags(request_rec *r, const struct hfm_settings *settings)
 {
     const char *name = hfm_tag_header(settings);
-    if (name == NULL)
-        return;
-    apr_table_unset(r->headers_out, name);
-    apr_table_unset(r->err_headers_out, name);
+    if (name != NULL)
+        unset(r, name);
 }
 
 bool hfm_page_is_pass(const hf_value *value)

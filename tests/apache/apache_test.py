@@ -376,6 +376,48 @@ class Files(unittest.TestCase):
         ]
 
 
+HEADS = {  # and what the first client is told
+    "/files/a.en": ("content-language", "en"),
+    "/files/a.en.de": ("content-language", "en,de"),
+    "/files/a.x-gzip": ("content-encoding", "x-gzip"),
+    "/files/typed": ("content-type", "text/odd"),
+    "/files/untagged": ("etag", None),
+    "/page/a.en": ("content-language", "en,de"),
+    "/page/other.en": ("content-language", "en"),
+    "/page/twice": ("x-twice", "2"),
+    "/page/plain": ("server", "origin"),
+}
+
+
+class Heads(unittest.TestCase):
+    def test_a_hit_has_the_head_that_the_first_client_got(self):
+        with Stand(MODULE, self.fill, ("alias", "headers", "mime"), cache="/files /page") as stand:
+            stand.page("a.en", Page(headers={"Content-Language": "DE, EN"}))
+            for path, (name, value) in HEADS.items():
+                answers = [stand.get(path, n) for n in (0, 1)]
+                self.assertEqual([a.source for a in answers], ["LOADED", "CACHED"], path)
+                self.assertEqual(answers[0].headers.get(name), value, path)
+                self.assertEqual(*map(self.head_of, answers), path)
+
+    @staticmethod
+    def head_of(answer):
+        return sorted((line for line in answer.lines if line[0] not in ("date", "age", "cache-status")), key=lambda line: line[0])
+
+    @staticmethod
+    def fill(folder):
+        files = folder / "files"
+        files.mkdir()
+        for path in HEADS:
+            (files / path.rpartition("/")[2]).write_text("file")
+        return [
+            f"Alias /files {files}\n<Directory {files}>\nRequire all granted\n</Directory>",
+            "TypesConfig /dev/null\nAddLanguage en .en\nAddLanguage de .de\nAddEncoding x-gzip .x-gzip",
+            "<Location /files/typed>\nHeader add Content-Type text/odd\n</Location>",
+            "<Location /files/untagged>\nFileETag None\nHeader set ETag '\"x\"'\n</Location>",
+            "<Location /page/twice>\nHeader add X-Twice 2\nHeader always add X-Twice 1\n</Location>",
+        ]
+
+
 class Troubles(unittest.TestCase):
     def test_without_redis_the_site_serves_and_with_it_again_it_shares(self):
         with Stand(MODULE, query="command_ms=300&connect_ms=300") as stand:

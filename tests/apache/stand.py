@@ -60,6 +60,8 @@ class Origin(http.server.ThreadingHTTPServer):
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
+    server_version, sys_version = "origin", ""
+
     def do_GET(self):
         origin = self.server
         with origin.lock:
@@ -99,8 +101,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 @dataclass
 class Answer:
     status: int
-    headers: dict
+    lines: list  # of the head: (name, value)
     body: str
+
+    @property
+    def headers(self):
+        return dict(self.lines)
 
     @property
     def source(self):
@@ -178,7 +184,7 @@ class Stand(InFolder):
         response = connection.getresponse()
         body = response.read().decode(errors="replace")
         connection.close()
-        return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, body)
+        return Answer(response.status, [(name.lower(), value) for name, value in response.getheaders()], body)
 
     def get(self, path, server=0, **words):
         return self.finish(self.send(path, server, **words))
