@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <holdfast/redis.h>
+#include <http_connection.h>
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
@@ -140,6 +141,33 @@ static apr_status_t let_go(struct hfm_load *load, enum hfm_verdict verdict, apr_
     return ap_pass_brigade(next, brigade_of(load, rest));
 }
 
+/* An error, or that the client's connection is to be closed: what mod_proxy says where an origin breaks off. */
+static bool breaks_off(const apr_bucket *bucket)
+{
+    return AP_BUCKET_IS_ERROR(bucket) || AP_BUCKET_IS_EOC(bucket);
+}
+
+/* It is asked before an answer is judged: mod_proxy forbids that one that has broken off is cached. */
+static bool has_broken_off(const apr_bucket_brigade *brigade)
+{
+    const apr_bucket *bucket = APR_BRIGADE_FIRST(brigade);
+    while (bucket != APR_BRIGADE_SENTINEL(brigade) && !breaks_off(bucket))
+        bucket = APR_BUCKET_NEXT(bucket);
+    return bucket != APR_BRIGADE_SENTINEL(brigade);
+}
+
+/* The rest of an answer that has broken off waits until it is known whether there is an old page, which is better. */
+static apr_status_t hold(struct hfm_load *load, apr_bucket_brigade *rest)
+{
+    if (load->failure == NULL)
+        load->failure = apr_brigade_create(load->r->pool, load->r->connection->bucket_alloc);
+    for (apr_bucket *bucket = APR_BRIGADE_FIRST(rest); bucket != APR_BRIGADE_SENTINEL(rest); bucket = APR_BUCKET_NEXT(bucket))
+        (void)apr_bucket_setaside(bucket, load->r->pool); /* errors and pipes cannot, and need not */
+    APR_BRIGADE_CONCAT(load->failure, rest);
+    load->verdict = HFM_FAILED;
+    return APR_SUCCESS;
+}
+
 /* Takes what a brigade has. False: it cannot be taken, and the bucket at its head and all behind it are still there. */
 static bool take_all(struct hfm_load *load, apr_bucket_brigade *brigade, enum hfm_verdict *instead)
 {
@@ -149,7 +177,7 @@ static bool take_all(struct hfm_load *load, apr_bucket_brigade *brigade, enum hf
         apr_bucket *bucket = APR_BRIGADE_FIRST(brigade);
         load->complete = APR_BUCKET_IS_EOS(bucket);
         *instead = HFM_FAILED;
-        if (AP_BUCKET_IS_ERROR(bucket))
+        if (breaks_off(bucket))
             return false;
         if (!APR_BUCKET_IS_METADATA(bucket)) {
             if (apr_bucket_read(bucket, &data, &size, APR_BLOCK_READ) != APR_SUCCESS)
@@ -187,13 +215,15 @@ static apr_status_t collect(ap_filter_t *f, apr_bucket_brigade *brigade)
 {
     struct hfm_load *load = f->ctx;
     enum hfm_verdict instead;
+    if (load->failure != NULL)
+        return hold(load, brigade);
     if (load->verdict == HFM_UNSEEN)
-        load->verdict = judge(load, load->last->status);
+        load->verdict = has_broken_off(brigade) ? HFM_FAILED : judge(load, load->last->status);
     if (load->verdict == HFM_PASS)
         return let_go(load, HFM_PASS, brigade);
-    if (!take_all(load, brigade, &instead))
-        return let_go(load, instead, brigade);
-    return APR_SUCCESS;
+    if (take_all(load, brigade, &instead))
+        return APR_SUCCESS;
+    return instead == HFM_PASS ? let_go(load, HFM_PASS, brigade) : hold(load, brigade);
 }
 
 void hfm_collect_register(void)
@@ -222,7 +252,7 @@ static void end_answer(struct hfm_load *load)
     apr_bucket_brigade *brigade = apr_brigade_create(load->r->pool, from);
     if (load->last->next != NULL) /* redirected to a request that has told us nothing: refused, perhaps */
         load->sent = true;
-    if (load->complete || load->sent)
+    if (load->complete || load->sent || load->failure != NULL)
         return;
     if (load->rc == SUSPENDED) {
         (void)let_go(load, HFM_FAILED, brigade);
@@ -325,6 +355,10 @@ hf_status hfm_collect_load(hf_loading *loading, void *arg)
 int hfm_collect_send(struct hfm_load *load, const char *how)
 {
     request_rec *r = load->last;
+    if (load->failure != NULL) { /* as without us: an error's page, or the end of the connection */
+        hfm_page_hide_tags(r, load->settings);
+        (void)ap_pass_brigade(r->proto_output_filters, brigade_of(load, load->failure));
+    }
     if (load->sent || !load->complete)
         return load->rc;
     const char *modified = apr_table_get(r->headers_out, "Last-Modified");

@@ -140,6 +140,7 @@ static int answer_loaded(struct hfm_load *load, hf_value *value)
     const char *how = note(load->last, load, value);
     if (is_better) {
         apr_table_clear(load->last->headers_out);
+        load->last->no_cache = 0; /* mod_proxy says so where an origin breaks off; Apache would make an Expires of it */
         rc = hfm_page_send(load->last, load->settings, value, how);
     }
     if (rc != DECLINED)

@@ -106,6 +106,7 @@ struct hfm_load {
     bool is_head, is_local; /* local: loaded without the server */
     apr_table_t *old;       /* the headers of an old page, if the origin is asked whether that is still good */
     ap_filter_t *filter;    /* NULL: what comes is the client's */
+    apr_bucket_brigade *failure; /* how an answer has broken off; NULL: it has not */
     enum hfm_verdict verdict;
     bool ran, complete; /* it ended with an EOS, here */
     bool sent;          /* what came went on to the client as it came */

@@ -2,6 +2,8 @@
 """apache_test.py MODULE: mod_holdfast in real Apaches, two servers of one site: what is loaded once, what is never kept nor
 shared, what clients get."""
 
+import http.client
+import itertools
 import os
 import signal
 import sys
@@ -299,6 +301,31 @@ class Pages(unittest.TestCase):
                 self.assertNotIsInstance(error, AssertionError)
         self.assertEqual(stand.loads(path), 2)
         self.assertIsNone(stand.value(path))
+
+    def test_an_origin_that_breaks_off_leaves_the_old_page(self):
+        """mod_proxy would end the connection of a client who has asked before, where the origin has ended its own."""
+        stand, long = self.stand, "x" * 1000
+        broken = {"mute": Page(mute=True), "empty": Page(body=long, short=1000), "half": Page(body=long, short=500)}
+        for name, lasting in itertools.product(broken, (False, True)):
+            with self.subTest(name, lasting=lasting):
+                warm, path = stand.page("off/warm", Page(lasting=lasting)), stand.page(f"breaks-{name}-{lasting}", Page())
+                stand.get(path)
+                stand.ask_redis("PEXPIRE", stand.key(path), str(1000 * STALE_S - 1))
+                stand.origin.pages[path] = broken[name]
+                answers = list(stand.converse(1, warm, path, warm))
+                old = answers[1]
+                self.assertEqual([(a.status, a.headers.get("connection")) for a in answers], [(200, None)] * 3)
+                self.assertEqual((old.body, old.source, stand.loads(path)), ("page 1", "STALE", 2))
+                self.assertNotIn("expires", old.headers)
+                self.assertIn("page 1", stand.value(path))
+
+    def test_an_origin_that_breaks_off_is_not_left_alone(self):
+        stand = self.stand
+        warm, path = stand.page("off/warm", Page(lasting=True)), stand.page("breaks", Page(mute=True))
+        with self.assertRaises(http.client.RemoteDisconnected):  # as without the module
+            list(stand.converse(1, warm, path))
+        stand.page("breaks", Page())
+        self.assertEqual([stand.get(path, server=1).source for _ in range(2)], ["LOADED", "CACHED"])
 
     def test_somebody_elses_value_is_left_alone(self):
         stand, path = self.stand, self.stand.page("foreign", Page())

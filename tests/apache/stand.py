@@ -44,6 +44,8 @@ class Page:
     tail_gate: threading.Event = None  # the same, before the second half of the body
     again: dict = field(default_factory=dict)  # headers of a 304, beside its ETag
     short: int = 0  # so many bytes of what Content-Length promises do not come
+    mute: bool = False  # the connection ends without an answer
+    lasting: bool = False  # the connection is kept for the next request
 
 
 class Origin(http.server.ThreadingHTTPServer):
@@ -71,6 +73,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         page = origin.pages.get(self.path, Page())
         if page.gate:
             page.gate.wait(PATIENCE_S)
+        self.protocol_version, self.close_connection = "HTTP/1.1" if page.lasting else "HTTP/1.0", not page.lasting
+        if page.mute:
+            return
         given = {name: value.format(n=number, host=self.headers["Host"]) for name, value in page.headers.items()}
         if given.get("ETag") is not None and self.headers["If-None-Match"] == given["ETag"]:
             page, given = Page(status=304, body=""), {"ETag": given["ETag"], **page.again}
@@ -181,10 +186,23 @@ class Stand(InFolder):
 
     @staticmethod
     def finish(connection):
+        answer = Stand.hear(connection)
+        connection.close()
+        return answer
+
+    @staticmethod
+    def hear(connection):
         response = connection.getresponse()
         body = response.read().decode(errors="replace")
-        connection.close()
         return Answer(response.status, [(name.lower(), value) for name, value in response.getheaders()], body)
+
+    def converse(self, server, *paths):
+        """The answers to one client, who keeps his connection."""
+        connection = http.client.HTTPConnection(ADDRESSES[server], self.port, timeout=PATIENCE_S)
+        for path in paths:
+            connection.request("GET", path, None, {"Host": SITE})
+            yield self.hear(connection)
+        connection.close()
 
     def get(self, path, server=0, **words):
         return self.finish(self.send(path, server, **words))
