@@ -73,7 +73,7 @@ static int begin_configuration(apr_pool_t *pool, apr_pool_t *log_pool, apr_pool_
     return OK;
 }
 
-/* A wrong URI stops Apache when it is started or tested, not each child later. */
+/* A wrong URI is said when Apache is started, and by `apachectl configtest`, not by each child later. */
 static int check_configuration(apr_pool_t *pool, apr_pool_t *log_pool, apr_pool_t *temporary, server_rec *server)
 {
     (void)pool, (void)log_pool, (void)temporary;
@@ -262,7 +262,7 @@ static void register_hooks(apr_pool_t *pool)
 {
     (void)pool;
     ap_hook_pre_config(begin_configuration, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_post_config(check_configuration, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_check_config(check_configuration, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(begin_child, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(handle, NULL, NULL, APR_HOOK_REALLY_FIRST);
     hfm_collect_register();

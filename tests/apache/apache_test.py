@@ -6,13 +6,14 @@ import http.client
 import itertools
 import os
 import signal
+import subprocess
 import sys
 import threading
 import unittest
 
 sys.dont_write_bytecode = True
 
-from stand import PATIENCE_S, SITE, Page, Stand, Trouble, await_, module_of
+from stand import PATIENCE_S, SITE, Page, Stand, Trouble, apache, await_, module_of
 
 NEVER_KEPT = {
     "cookie": Page(headers={"Set-Cookie": "id={n}"}),
@@ -521,6 +522,15 @@ class Troubles(unittest.TestCase):
         ):
             with self.subTest(line), self.assertRaisesRegex(Trouble, words), Stand(MODULE, [line]):
                 pass
+
+    def test_a_wrong_server_is_said_by_a_test_of_the_configuration(self):
+        with Stand(MODULE) as stand:
+            config = stand.httpds[0].home / "httpd.conf"
+            for line, words in (("", "Syntax OK"), ("HoldfastServer nonsense://x", "HoldfastServer")):
+                config.write_text(f"{config.read_text()}{line}\n")
+                test = subprocess.run([apache(), "-t", "-f", config], capture_output=True, text=True, timeout=PATIENCE_S)
+                self.assertEqual(test.returncode == 0, line == "")
+                self.assertIn(words, test.stderr)
 
 
 if __name__ == "__main__":
