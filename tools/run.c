@@ -274,7 +274,9 @@ static int serve(struct run *run)
     int code = open_client(run);
     command_adopt(); /* not earlier: a private server that was started just now is not of the command's family */
     if (code == CLI_DONE) {
-        code = obtain(run);
+        code = run->lease_ms > 0 ? -1 : run_set_lease(run, hf_client_lease_ms(run->client));
+        if (code == -1)
+            code = obtain(run);
         if (code == -1)
             code = run_command(run);
         else

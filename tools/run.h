@@ -40,6 +40,8 @@ struct run {
 /* Reads the command line, whose first word is the verb, into *run. -1: go on; else the exit code, and the help or the
  * error has been printed. */
 int run_parse(struct run *run, int argc, char **argv);
+/* The length of the lease, once it is known, and with it that of the grace. -1, or an exit code: the grace is too long for it. */
+int run_set_lease(struct run *run, int64_t lease_ms);
 
 bool run_leads(const struct run *run);
 

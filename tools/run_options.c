@@ -54,7 +54,6 @@ void run_label(const struct run *run, char label[RUN_LABEL_MOST + 1])
 
 struct wishes { /* to be checked when all options are known */
     bool nonblock, waits, help;
-    int64_t grace_ms;
 };
 
 /* Parses the options in front of the next word that is not an option. */
@@ -96,7 +95,7 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
             code = duration(run->verb, "--lease", optarg, 100, 86400000, &run->lease_ms);
             break;
         case 'g':
-            code = duration(run->verb, "--grace", optarg, 0, 43200000, &wishes->grace_ms);
+            code = duration(run->verb, "--grace", optarg, 0, 43200000, &run->grace_ms);
             break;
         case 'u':
             run->url = optarg;
@@ -128,29 +127,33 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
     return code;
 }
 
+int run_set_lease(struct run *run, int64_t lease_ms)
+{
+    char lease[24];
+    run->lease_ms = lease_ms;
+    if (run->grace_ms > lease_ms / 2)
+        return cli_misused(run->verb, "--grace is more than half the lease (%s)", cli_duration_text(lease_ms, lease));
+    if (run->grace_ms < 0)
+        run->grace_ms = lease_ms < 4000 ? lease_ms / 2 : 2000;
+    return -1;
+}
+
 static int check_options(struct run *run, const struct wishes *wishes)
 {
     if (wishes->nonblock && wishes->waits)
         return cli_misused(run->verb, "-n and -w cannot be combined");
     if (run->shared && run->permits > 0)
         return cli_misused(run->verb, "--shared and --permits cannot be combined");
-    char lease[24];
-    if (wishes->grace_ms > run->lease_ms / 2)
-        return cli_misused(run->verb, "--grace is more than half the lease (%s)", cli_duration_text(run->lease_ms, lease));
     if (wishes->nonblock)
         run->wait_ms = 0;
-    if (wishes->grace_ms >= 0)
-        run->grace_ms = wishes->grace_ms;
-    else
-        run->grace_ms = run->lease_ms < 4000 ? run->lease_ms / 2 : 2000;
-    return -1;
+    return run->lease_ms > 0 ? run_set_lease(run, run->lease_ms) : -1;
 }
 
 /* Options may stand before and after the NAME; the words after them are the command's, with or without a --. */
 int run_parse(struct run *run, int argc, char **argv)
 {
-    struct wishes wishes = {.grace_ms = -1};
-    *run = (struct run){.verb = argv[0], .wait_ms = HF_FOREVER, .lease_ms = 10000, .conflict_code = CLI_NO,
+    struct wishes wishes = {0};
+    *run = (struct run){.verb = argv[0], .wait_ms = HF_FOREVER, .grace_ms = -1, .conflict_code = CLI_NO,
                         .shell = {(char *)(uintptr_t)"/bin/sh", (char *)(uintptr_t)"-c"}};
     int code = parse_options(run, &wishes, argc, argv);
     char **rest = argv + optind; /* the NAME and all words after it */

@@ -435,6 +435,11 @@ hf_status hf_client_close(hf_client *client, hf_error *error)
     return status;
 }
 
+int64_t hf_client_lease_ms(const hf_client *client)
+{
+    return client != NULL ? client->lease_ms : 0;
+}
+
 int hf_client_fd(hf_client *client)
 {
     return client == NULL || hfi_client_is_forked(client) ? -1 : hfi_dispatcher_fd(client->dispatcher);

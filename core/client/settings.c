@@ -34,7 +34,7 @@ hf_status hfi_settings_read(struct hfi_settings *settings, const char *uri, cons
 {
     hf_client_options *o = &settings->options;
     *settings = (struct hfi_settings){0};
-    if (uri == NULL || *uri == 0)
+    if (uri == NULL)
         uri = "redis://127.0.0.1:6379";
     hf_status status = hfi_options_take(o, sizeof *o, given, "HF_CLIENT", error);
     if (status == HF_OK)

@@ -136,11 +136,14 @@ HFI_RARE hf_status hfi_tls_options_check(hf_client_options *o, bool tls, hf_erro
 
 HFI_RARE hf_status hfi_client_options_check(hf_client_options *o, hf_error *error)
 {
+    bool says_lease = o->lease_ms != 0;
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_CLIENT", error);
     if (status == HF_OK)
         status = check_reserved_flags(o->reserved_flags, sizeof o->reserved_flags, "HF_CLIENT", error);
     if (status == HF_OK)
         status = check_table(hfi_client_table, HFI_CLIENT_BOUNDED, o, error);
+    if (status == HF_OK && !says_lease && o->max_lease_ms != 0 && o->max_lease_ms < o->lease_ms)
+        o->lease_ms = o->max_lease_ms;
     if (status == HF_OK && (o->min_connections < 0 || o->min_connections > o->max_connections))
         status = refuse("min_connections", o->min_connections, 0, o->max_connections, 0, count_hint, error);
     if (status == HF_OK && o->replicas_ms > o->command_ms / 2 && o->replicas != 0)

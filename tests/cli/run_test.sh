@@ -124,6 +124,20 @@ durations_have_units_and_timeout_is_wait() {
     drop h
 }
 
+ends_within() { # ends_within LEAST MOST OPTION...: ms that the lock of such a run has left when it begins
+    local left
+    left=$("$hf" run "${@:3}" a -- redis-cli -s "$REDIS_SOCKET" pttl 'hf:{a}')
+    [ "$left" -gt "$1" ] && [ "$left" -le "$2" ] || wrong "the lock ends in $left ms with ${*:3}"
+}
+
+a_lease_is_as_long_as_the_url_says() {
+    ends_within 2000 3400 --url "$HOLDFAST_URL?lease_ms=3000"
+    ends_within 4000 5400 --url "$HOLDFAST_URL?max_lease_ms=5000"
+    ends_within 1000 2400 --url "$HOLDFAST_URL?lease_ms=8000" --lease 2
+    ends_within 8000 10500
+    misused '--grace is more than half the lease (3s)' run --url "$HOLDFAST_URL?lease_ms=3000" --grace 2 a -- true
+}
+
 the_servers_url_is_the_commands_only_when_it_is_asked_for() {
     same "number of URLs" 0 "$("$hf" run a -- env | grep -c ^HOLDFAST_URL=)"
     same url "$HOLDFAST_URL" "$("$hf" run --keep-url a -- sh -c 'echo "$HOLDFAST_URL"')"
@@ -350,6 +364,8 @@ nonsense_is_64_and_named() {
     misused '--grace is more than half the lease (1500ms)' run --lease 1.5 --grace 1 a -- true
     misused '--label must be' run --label "$(printf %0200d 1)" a -- true
     misused '--label must be' run --label '' a -- true
+    misused 'the URI has no scheme' run --url '' a -- true
+    HOLDFAST_URL='' misused 'the URI has no scheme' run a -- true
     misused '-n and -w' run -n -w 1 a -- true
     misused '-z' run -z a -- true
     misused '--zzz' run --zzz a -- true

@@ -428,6 +428,17 @@ static void a_flag_in_a_uri_is_on_only_when_it_says_so(void **state)
     assert_true(options.lazy);
 }
 
+static void a_lease_that_nobody_set_is_no_longer_than_the_longest(void **state)
+{
+    (void)state;
+    hf_client_options unsaid = {.max_lease_ms = 5000}, longer = {.max_lease_ms = 20000}, said = {.max_lease_ms = 5000, .lease_ms = 6000};
+    assert_int_equal(hfi_client_options_check(&unsaid, NULL), HF_OK);
+    assert_int_equal(unsaid.lease_ms, 5000);
+    assert_int_equal(hfi_client_options_check(&longer, NULL), HF_OK);
+    assert_int_equal(longer.lease_ms, 10000);
+    assert_int_equal(hfi_client_options_check(&said, NULL), HF_INVALID);
+}
+
 static void a_uris_wrong_option_is_named(void **state)
 {
     (void)state;
@@ -462,6 +473,7 @@ int main(void)
         cmocka_unit_test(no_options_are_all_defaults),
         cmocka_unit_test(options_unknown_to_an_older_program_are_zero),
         cmocka_unit_test(options_of_a_newer_program_must_be_zero),
+        cmocka_unit_test(a_lease_that_nobody_set_is_no_longer_than_the_longest),
         cmocka_unit_test(a_size_that_was_not_filled_in_is_noticed),
         cmocka_unit_test(reserved_fields_stay_zero),
         cmocka_unit_test(a_lease_lasts_from_a_tenth_of_a_second_to_a_day),
