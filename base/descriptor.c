@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define LOWEST (STDERR_FILENO + 1)
@@ -23,6 +24,18 @@ int hfi_descriptor(int fd)
 int hfi_descriptor_event(void)
 {
     return hfi_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+}
+
+void hfi_event_set(int fd)
+{
+    uint64_t one = 1;
+    (void)syscall(SYS_write, fd, &one, sizeof one);
+}
+
+void hfi_event_clear(int fd)
+{
+    uint64_t count;
+    (void)syscall(SYS_read, fd, &count, sizeof count);
 }
 
 bool hfi_descriptor_pipe(int ends[2])

@@ -10,6 +10,10 @@
 /* Wrap it around the call that makes one, hfi_descriptor(socket(...)). Returns fd or its duplicate; -1 and errno. */
 int hfi_descriptor(int fd);
 int hfi_descriptor_event(void); /* a non-blocking eventfd */
+/* Make it readable, or no longer. Unlike libc's calls these are not points at which pthread_cancel ends a thread: what was to be
+ * told would never be. */
+void hfi_event_set(int fd);
+void hfi_event_clear(int fd);
 /* Another number with each call: the system gives a closed descriptor's fd to the next one. */
 uint32_t hfi_descriptor_number(void);
 bool hfi_descriptor_pipe(int ends[2]); /* false: errno */

@@ -2,6 +2,7 @@
 /* park.c - park and wake on ck_ec, with futexes below it. */
 #include "base/park.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/list.h"
 #include "base/perturb.h"
 #include "base/tsan.h"
@@ -11,7 +12,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -187,7 +187,7 @@ void hfi_park_wake(struct hfi_park *park)
     ck_pr_fence_atomic_load();
     int fd = atomic_load(&park->kick_fd);
     if (fd >= 0)
-        (void)eventfd_write(fd, 1);
+        hfi_event_set(fd);
 }
 
 void hfi_park_kick(struct hfi_park *park, int fd)

@@ -13,7 +13,6 @@
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -303,7 +302,7 @@ static void send_out(struct hfi_lane *lane)
     bool reader = lane->reading;
     hfi_lane_unlock(lane);
     if (reader)
-        (void)eventfd_write(lane->wake_fd, 1); /* the reader polls for POLLOUT too from now on */
+        hfi_event_set(lane->wake_fd); /* the reader polls for POLLOUT too from now on */
     else
         hfi_listener_kick(lane->listener);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lane_maintain.c - the listener's part of a lane: read replies that no thread waits for, deadlines, close. */
 #include "base/perturb.h"
+#include "base/descriptor.h"
 #include "base/poll.h"
 #include "pool/dial.h"
 #include "pool/lane_private.h"
@@ -9,7 +10,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -208,7 +208,7 @@ void hfi_lane_half_close(struct hfi_lane *lane)
     if (sends)
         atomic_store(&lane->writing, false); /* what was listed meanwhile is flushed by hfi_pool_close */
     HFI_PERTURB("lane-closed-to-told");
-    (void)eventfd_write(lane->wake_fd, 1); /* a sleeping reader gives the role back */
+    hfi_event_set(lane->wake_fd); /* a sleeping reader gives the role back */
     hfi_lane_run_completions(lane);
 }
 

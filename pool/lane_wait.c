@@ -2,6 +2,7 @@
 /* lane_wait.c - the read role: one of the waiting threads receives for all of them (lane_read.c), and passes the role on when its
  * own wait ends. The listener reads replies that no thread waits for. */
 #include "pool/lane_private.h"
+#include "base/descriptor.h"
 #include "base/perturb.h"
 #include "base/poll.h"
 #include "pool/listener.h"
@@ -10,7 +11,6 @@
 #include "pool/trial.h"
 
 #include <sched.h>
-#include <sys/eventfd.h>
 
 #define LISTENER_TURNS 16
 #define TIMED          16 /* of so many sleeps of a thread one is measured */
@@ -162,8 +162,7 @@ static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoc
         (void)hfi_poll_until(on, 2, lane->deployment->clock, until_ns);
     hfi_park_kick(park, -1);
     if (on[1].revents != 0) {
-        eventfd_t kicks;
-        (void)eventfd_read(lane->wake_fd, &kicks);
+        hfi_event_clear(lane->wake_fd);
     }
     if (on[0].revents & POLLOUT) {
         atomic_store(&lane->again, true);

@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 struct hfi_listener {
@@ -38,7 +37,7 @@ void hfi_listener_kick(struct hfi_listener *listener)
         listener->rescan = true;
     } else if (!atomic_exchange(&listener->kicked, true)) {
         atomic_store(&listener->kicked_ns, hfi_now(listener->clock));
-        (void)eventfd_write(listener->kick.fd, 1);
+        hfi_event_set(listener->kick.fd);
     }
 }
 
@@ -53,7 +52,7 @@ void hfi_listener_kick_owner(struct hfi_listener *listener)
     int before = errno;
     atomic_store(&listener->owner_kicked, true);
     HFI_PERTURB("owner-to-kick");
-    (void)eventfd_write(listener->kick.fd, 1);
+    hfi_event_set(listener->kick.fd);
     errno = before;
 }
 
@@ -62,9 +61,8 @@ void hfi_listener_kick_owner(struct hfi_listener *listener)
 static void take_kick(void *self, short events, int64_t now_ns)
 {
     struct hfi_listener *listener = self;
-    eventfd_t kicks;
     (void)events;
-    (void)eventfd_read(listener->kick.fd, &kicks);
+    hfi_event_clear(listener->kick.fd);
     int64_t kicked_ns = atomic_exchange(&listener->kicked_ns, 0);
     if (listener->slept && kicked_ns > listener->looked_ns && kicked_ns < now_ns) /* else it ended no sleep */
         listener->ops.woke(listener->ops.self, now_ns - kicked_ns);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pool.c - a pool as a whole: what its listener does, open, close, and which server has a call's lane. */
 #include "pool/pool.h"
+#include "base/descriptor.h"
 #include "pool/borrow.h"
 #include "pool/borrowers.h"
 #include "pool/listener.h"
@@ -14,7 +15,6 @@
 
 #include <limits.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 static hf_status fail_memory(hf_error *error)
@@ -176,7 +176,7 @@ void hfi_pool_hurry(struct hfi_pool *pool, int64_t until_ns)
     struct hfi_deployment *deployment = &pool->deployment;
     if (atomic_load(&deployment->hurry_ns) == HFI_NEVER) {
         atomic_store(&deployment->hurry_ns, until_ns);
-        (void)eventfd_write(deployment->hurry_fd, 1); /* never read, so later waiters see it too */
+        hfi_event_set(deployment->hurry_fd); /* never read, so later waiters see it too */
         hfi_topology_hurry(deployment->topology);
     }
     hfi_node_hurry(pool->node, until_ns);

@@ -2,6 +2,7 @@
 /* subscribe_wait.c - for any thread: it wants channels; while it waits for a message it polls the subscribers' sockets
  * itself. */
 #include "base/perturb.h"
+#include "base/descriptor.h"
 #include "base/poll.h"
 #include "pool/channels.h"
 #include "pool/listener.h"
@@ -9,7 +10,6 @@
 #include "pool/subscribe_private.h"
 
 #include <stdatomic.h>
-#include <sys/eventfd.h>
 
 #define SOCKETS_MOST 8 /* subscribers that a waiting thread polls */
 #define IN_VAIN_MOST 4 /* receives without being woken, after which that thread sleeps like the others */
@@ -87,8 +87,7 @@ bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, ui
         for (nfds_t i = 1; i <= sockets; i++)
             readable = readable || on[i].revents != 0;
         if (on[0].revents != 0) {
-            eventfd_t kicks;
-            (void)eventfd_read(all->wake_fd, &kicks);
+            hfi_event_clear(all->wake_fd);
         } else if (readable && !poll_inline(all)) {
             break;
         }

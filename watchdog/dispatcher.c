@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define CHORES_END_NS (200 * HFI_MS)
@@ -38,16 +37,15 @@ static void put_locked(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
     hfi_list_append(&dispatcher->posted, &job->link);
     dispatcher->posted_count++;
     if (was_empty && dispatcher->fd >= 0)
-        (void)eventfd_write(dispatcher->fd, 1);
+        hfi_event_set(dispatcher->fd);
 }
 
 static void take_locked(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
 {
     hfi_list_remove(&job->link);
     dispatcher->posted_count--;
-    eventfd_t ignored;
     if (hfi_list_is_empty(&dispatcher->posted) && dispatcher->fd >= 0)
-        (void)eventfd_read(dispatcher->fd, &ignored);
+        hfi_event_clear(dispatcher->fd);
 }
 
 /* Runs the jobs that are posted now, and not those that they post: a callback that begins the next acquire may have it
@@ -247,6 +245,13 @@ bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_job *
         take_locked(dispatcher, job);
     hfi_mutex_unlock(&dispatcher->mutex);
     return listed;
+}
+
+void hfi_dispatcher_forked(struct hfi_dispatcher *dispatcher)
+{
+    if (dispatcher->fd >= 0)
+        (void)close(dispatcher->fd);
+    dispatcher->fd = -1;
 }
 
 int hfi_dispatcher_fd(struct hfi_dispatcher *dispatcher)

@@ -29,6 +29,7 @@ bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_job *job
 /* Takes a posted job back. True: it will not run. False: it is running, has run, or was not posted. */
 bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_job *job);
 
+void   hfi_dispatcher_forked(struct hfi_dispatcher *dispatcher); /* in a fork child: closes the descriptor, and nothing else */
 int    hfi_dispatcher_fd(struct hfi_dispatcher *dispatcher); /* CALLER: readable while jobs wait; -1 in THREAD mode */
 size_t hfi_dispatcher_run(struct hfi_dispatcher *dispatcher); /* CALLER: runs those that wait now; returns how many */
 

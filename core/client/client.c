@@ -105,8 +105,7 @@ hf_status hfi_client_enter(hf_client *client, hf_error *error)
     if (client == NULL)
         return hfi_fail(error, HF_INVALID, "pass the client that hf_client_open gave", "the client is NULL");
     if (hfi_client_is_forked(client))
-        return hfi_fail(error, HF_FORKED, "open a client of its own in the child process",
-                        "the client belongs to the parent process");
+        return hfi_fail(error, HF_FORKED, "open a client of its own in the child process", "the client belongs to the parent process");
     if (!hfi_thread_shield()) {
         hfi_thread_unshield();
         return refuse_in_log(error);
@@ -401,6 +400,7 @@ static void wait_for_calls(hf_client *client)
 static hf_status close_forked(hf_client *client, hf_error *error)
 {
     hfi_pool_forked(client->pool);
+    hfi_dispatcher_forked(client->dispatcher);
     hfi_embedded_leave(client->embedded);
     return hfi_fail(error, HF_FORKED, "the parent's client lives on", "the client belongs to the parent process");
 }
@@ -433,11 +433,6 @@ hf_status hf_client_close(hf_client *client, hf_error *error)
     hf_status status = hfi_thread_shield() ? close_client(client, error) : refuse_in_log(error);
     hfi_thread_unshield();
     return status;
-}
-
-int64_t hf_client_lease_ms(const hf_client *client)
-{
-    return client != NULL ? client->lease_ms : 0;
 }
 
 int hf_client_fd(hf_client *client)

@@ -8,6 +8,7 @@
 #include "core/lock/tracking.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/table.h"
+#include "base/thread.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -45,6 +46,28 @@ static void collect(const hf_client *client, hf_stats *stats)
     stats->loads_queued = hfi_aside_queued(client);
 }
 
+int64_t hf_client_lease_ms(const hf_client *client)
+{
+    return client != NULL ? client->lease_ms : 0;
+}
+
+/* A call that only looks is answered while the client is being closed too, and in callbacks and log functions. The reference is for
+ * one that begins when hf_client_close has waited for calls already. */
+static void look(const hf_client *client)
+{
+    hf_client *looked_at = (hf_client *)(uintptr_t)client;
+    (void)hfi_thread_shield();
+    hfi_client_ref(looked_at);
+    atomic_fetch_add(&looked_at->calls, 1);
+}
+
+static void look_away(const hf_client *client)
+{
+    hf_client *looked_at = (hf_client *)(uintptr_t)client;
+    hfi_client_leave(looked_at);
+    hfi_client_unref(looked_at);
+}
+
 void hf_client_stats_sized(const hf_client *client, hf_stats *stats, size_t size)
 {
     hf_stats all;
@@ -53,7 +76,9 @@ void hf_client_stats_sized(const hf_client *client, hf_stats *stats, size_t size
     memset(stats, 0, size);
     if (client == NULL || hfi_client_is_forked(client))
         return;
+    look(client);
     collect(client, &all);
+    look_away(client);
     memcpy(stats, &all, size < sizeof all ? size : sizeof all);
 }
 
@@ -194,31 +219,39 @@ static void put_metrics(FILE *out, const hf_client *const *clients, const hf_sta
         put_histogram(out, "hold_seconds", clients[i], &clients[i]->holds);
 }
 
-/* False: a client is NULL or forked, or two have one name: two samples with the same labels are not a valid page. */
-static bool are_apart(const hf_client *const *clients, size_t count)
+/* INVALID: a client is NULL, or two have one name: two samples with the same labels are not a valid page. */
+static hf_status check_apart(const hf_client *const *clients, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (clients[i] == NULL || hfi_client_is_forked(clients[i]))
-            return false;
+        if (clients[i] == NULL)
+            return HF_INVALID;
+        if (hfi_client_is_forked(clients[i]))
+            return HF_FORKED;
         for (size_t j = 0; j < i; j++)
             if (strcmp(clients[i]->name, clients[j]->name) == 0)
-                return false;
+                return HF_INVALID;
     }
-    return true;
+    return HF_OK;
 }
 
 hf_status hf_clients_metrics(const hf_client *const *clients, size_t count, FILE *out)
 {
-    if (out == NULL || clients == NULL || count == 0 || !are_apart(clients, count))
+    if (out == NULL || clients == NULL || count == 0)
         return HF_INVALID;
+    hf_status status = check_apart(clients, count);
+    if (status != HF_OK)
+        return status;
     hf_stats *stats = calloc(count, sizeof *stats);
     if (stats == NULL)
         return HF_NOMEM;
     for (size_t i = 0; i < count; i++) {
+        look(clients[i]);
         collect(clients[i], &stats[i]);
         hfi_table_each((hf_client *)(uintptr_t)clients[i], tell_holds, NULL);
     }
     put_metrics(out, clients, stats, count);
+    for (size_t i = 0; i < count; i++)
+        look_away(clients[i]);
     free(stats);
     return ferror(out) ? HF_UNAVAILABLE : HF_OK;
 }
@@ -289,8 +322,11 @@ hf_status hf_client_dump(const hf_client *client, FILE *out)
 {
     hf_stats stats;
     struct hfi_server server;
-    if (client == NULL || out == NULL || hfi_client_is_forked(client))
+    if (client == NULL || out == NULL)
         return HF_INVALID;
+    if (hfi_client_is_forked(client))
+        return HF_FORKED;
+    look(client);
     collect(client, &stats);
     hfi_pool_server(client->pool, &server);
     fprintf(out, "client %s (%s) of %s, server version %d.%d.%d, run id %s\nkeyspace events %s%s\n", client->name,
@@ -306,5 +342,6 @@ hf_status hf_client_dump(const hf_client *client, FILE *out)
     hfi_aside_dump(client, out);
     if (client->order != NULL)
         hfi_lock_order_dump(client->order, out);
+    look_away(client);
     return ferror(out) ? HF_UNAVAILABLE : HF_OK;
 }

@@ -15,7 +15,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -159,7 +158,7 @@ void hfi_handle_become(hf_lease *lease, hf_event_kind kind, hf_reason reason)
         hfi_handle_withdraw(lease);
         int fd = atomic_load(&lease->event_fd);
         if (fd >= 0)
-            (void)eventfd_write(fd, 1);
+            hfi_event_set(fd);
     }
     if (lease->sink != NULL)
         announce(lease->sink, kind, reason);
@@ -271,7 +270,7 @@ int hf_lease_event_fd(hf_lease *lease)
     HFI_PERTURB("descriptor-to-condition");
     /* The loss may have been announced before the descriptor existed. Writing twice does no harm. */
     if (atomic_load(&lease->condition) == HF_LEASE_LOST)
-        (void)eventfd_write(made, 1);
+        hfi_event_set(made);
     return made;
 }
 

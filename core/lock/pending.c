@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 struct hf_pending {
@@ -85,7 +84,7 @@ static void announce(hf_pending *pending)
     HFI_PERTURB("decided-to-descriptor");
     int fd = atomic_load(&pending->fd);
     if (fd >= 0)
-        (void)eventfd_write(fd, 1);
+        hfi_event_set(fd);
     if (pending->done == NULL)
         return;
     (void)atomic_fetch_add(&pending->references, 1);
@@ -338,7 +337,7 @@ int hf_pending_fd(hf_pending *pending)
     HFI_PERTURB("descriptor-to-decided");
     /* It may have been decided before the descriptor existed. Writing twice does no harm. */
     if (atomic_load(&pending->decided))
-        (void)eventfd_write(made, 1);
+        hfi_event_set(made);
     return made;
 }
 

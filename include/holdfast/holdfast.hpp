@@ -230,7 +230,13 @@ public:
     {
         return open(uri, hf_client_options_default(), result, error);
     }
-    hf_status close(hf_error *error = nullptr) noexcept { return hf_client_close(detach(), error); }
+    hf_status close(hf_error *error = nullptr) noexcept
+    {
+        hf_status status = hf_client_close(get(), error);
+        if (status != HF_INVALID) // then nothing was closed
+            (void)detach();
+        return status;
+    }
 
     [[nodiscard]] hf_status acquire(const char *name, const hf_lock_options &options, lease &result,
                                     hf_error *error = nullptr) noexcept

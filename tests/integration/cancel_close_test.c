@@ -4,10 +4,13 @@
 #include "tests/support/fds.h"
 #include "tests/support/takers.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -339,8 +342,10 @@ static int live_in_the_child(hf_client *client, hf_lease *lease, hf_cancel *canc
     hf_cancel_close(cancel);
     if (hf_lease_release(lease, &error) != HF_FORKED)
         return 7;
-    if (hf_client_close(client, &error) != HF_FORKED)
+    if (hf_client_dump(client, stderr) != HF_FORKED || hf_client_metrics(client, stderr) != HF_FORKED)
         return 8;
+    if (hf_client_close(client, &error) != HF_FORKED)
+        return 9;
     return 0;
 }
 
@@ -383,9 +388,14 @@ static void a_fork_childs_copies_of_descriptors_go_with_its_close(void **state)
 {
     struct fixture *f = *state;
     hf_lease *lease = must_take(f, f->a, "copies", NULL);
+    hf_client *loop = hft_client(f->server, HF_CLIENT(.dispatch = HF_DISPATCH_CALLER));
+    int loop_fd = hf_client_fd(loop);
     pid_t child = fork();
     if (child == 0) {
         int before = hft_open_descriptors();
+        (void)hf_client_close(loop, NULL);
+        if (fcntl(loop_fd, F_GETFD) != -1)
+            _exit(2);
         (void)hf_client_close(f->a, NULL);
         (void)hf_client_close(f->b, NULL);
         /* Each client has two kinds of lanes, the reserved one, a subscriber. */
@@ -394,8 +404,65 @@ static void a_fork_childs_copies_of_descriptors_go_with_its_close(void **state)
     int status = -1;
     (void)waitpid(child, &status, 0);
     assert_int_equal(status, 0);
+    assert_int_equal(hf_client_close(loop, NULL), HF_OK);
     assert_int_equal(hf_lease_verify(lease, NULL), HF_OK);
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+}
+
+struct slow_look { /* a dump to a file that takes its time */
+    hf_client *client;
+    _Atomic(bool) inside, goes_on, closed;
+    hf_status closed_with;
+};
+
+static ssize_t write_slowly(void *arg, const char *text, size_t size)
+{
+    struct slow_look *look = arg;
+    int64_t until_ms = hft_boottime_ms() + 20000, patience_ms = hft_boottime_ms();
+    (void)text;
+    atomic_store(&look->inside, true);
+    while (!atomic_load(&look->goes_on))
+        hft_pause(until_ms, "the other thread closes");
+    while (patience_ms + 200 > hft_boottime_ms() && !atomic_load(&look->closed)) /* what must not come needs some time to come */
+        hft_pause(until_ms, "close");
+    return (ssize_t)size;
+}
+
+static void *close_beside(void *arg)
+{
+    struct slow_look *look = arg;
+    look->closed_with = hf_client_close(look->client, NULL);
+    atomic_store(&look->closed, true);
+    return NULL;
+}
+
+static void *look_slowly(void *arg)
+{
+    FILE *file = fopencookie(arg, "w", (cookie_io_functions_t){.write = write_slowly});
+    struct slow_look *look = arg;
+    setvbuf(file, NULL, _IONBF, 0);
+    (void)hf_client_dump(look->client, file);
+    bool was_first = !atomic_load(&look->closed);
+    (void)fclose(file);
+    return was_first ? look : NULL;
+}
+
+static void close_waits_for_a_look(void **state)
+{
+    struct fixture *f = *state;
+    struct slow_look look = {.client = hft_client(f->server, NULL)};
+    pthread_t looker, closer;
+    void *was_first;
+    hf_lease *none;
+    assert_int_equal(pthread_create(&looker, NULL, look_slowly, &look), 0);
+    HFT_UNTIL_TRUE(atomic_load(&look.inside));
+    assert_int_equal(pthread_create(&closer, NULL, close_beside, &look), 0);
+    HFT_UNTIL_TRUE(atomic_load(&look.closed) || hf_lock_acquire(look.client, "", NULL, &none, NULL) == HF_CLOSED);
+    atomic_store(&look.goes_on, true);
+    assert_int_equal(pthread_join(looker, &was_first), 0);
+    assert_int_equal(pthread_join(closer, NULL), 0);
+    assert_non_null(was_first);
+    assert_int_equal(look.closed_with, HF_OK);
 }
 
 int main(void)
@@ -414,6 +481,7 @@ int main(void)
         cmocka_unit_test(opening_and_closing_again_and_again_leaves_no_descriptor_and_no_thread),
         TEST(a_fork_child_owns_nothing_and_disturbs_nothing),
         TEST(a_fork_childs_copies_of_descriptors_go_with_its_close),
+        TEST(close_waits_for_a_look),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

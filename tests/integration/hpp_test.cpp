@@ -305,6 +305,21 @@ static void an_observer_ends_with_its_scope(holdfast::client &one, holdfast::cli
     CHECK(lease.release() == HF_OK && led == 1);
 }
 
+static void a_client_that_could_not_be_closed_is_still_there()
+{
+    holdfast::client client;
+    CHECK(holdfast::client::open(nullptr, client) == HF_OK);
+    hf_fetch_options options = hf_fetch_options_default();
+    holdfast::value value;
+    hf_status closed = HF_OK;
+    CHECK(client.fetch("cpp:closing", options, [&](holdfast::loading loading) {
+        closed = client.close();
+        return loading.absent();
+    }, value) == HF_OK);
+    CHECK(closed == HF_INVALID && client);
+    CHECK(client.close() == HF_OK && !client);
+}
+
 int main()
 {
     holdfast::client one, two;
@@ -326,6 +341,7 @@ int main()
     permits_are_leases(one, two);
     a_client_that_cannot_be_opened_is_empty();
     an_observer_ends_with_its_scope(one, two);
+    a_client_that_could_not_be_closed_is_still_there();
     CHECK(two.close() == HF_OK && !two);
     return failures == 0 ? 0 : 1;
 }

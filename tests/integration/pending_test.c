@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -386,9 +387,39 @@ static void a_server_that_goes_away_is_waited_for_as_threads_wait_for_it(void **
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, hft_pair_set_up, hft_pair_tear_down)
 
+/* It was canceled just before, and ends at the first point where it may. */
+static void *ask_for_fd_and_end(void *arg)
+{
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    (void)pthread_cancel(pthread_self());
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    (void)hf_pending_fd(arg);
+    pthread_testcancel();
+    return NULL;
+}
+
+static void a_canceled_thread_leaves_a_descriptor_that_tells(void **state)
+{
+    struct fixture *f = *state;
+    hf_pending *pending;
+    hf_lease *lease;
+    pthread_t thread;
+    void *ended;
+    assert_int_equal(hf_lock_acquire_start(f->a, "x", NULL, NULL, NULL, &pending, NULL), HF_OK);
+    HFT_UNTIL_TRUE(hf_pending_is_done(pending));
+    assert_int_equal(pthread_create(&thread, NULL, ask_for_fd_and_end, pending), 0);
+    assert_int_equal(pthread_join(thread, &ended), 0);
+    assert_ptr_equal(ended, PTHREAD_CANCELED);
+    struct pollfd in = {hf_pending_fd(pending), POLLIN, 0};
+    assert_int_equal(poll(&in, 1, 0), 1);
+    assert_int_equal(hf_pending_take(pending, &lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_canceled_thread_leaves_a_descriptor_that_tells),
         TEST(a_free_lock_is_begun_decided_told_and_taken),
         TEST(what_cannot_be_begun_is_refused_at_once),
         TEST(a_held_lock_is_busy_for_a_try_and_times_out_for_a_wait),

@@ -229,6 +229,11 @@ bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_job *
     return listed;
 }
 
+void hfi_dispatcher_forked(struct hfi_dispatcher *dispatcher)
+{
+    (void)dispatcher;
+}
+
 int hfi_dispatcher_fd(struct hfi_dispatcher *dispatcher)
 {
     (void)dispatcher;
