@@ -232,7 +232,7 @@ static hf_status judge_info(struct hfi_handshake *handshake, const struct redisR
 {
     struct hfi_server *server = &handshake->server;
     int major = 0, minor = 0, patch = 0;
-    char version[32], uptime[24];
+    char version[32], uptime[24], mode[16];
     if (!hfi_reply_info(reply, "redis_version", version, sizeof version) || sscanf(version, "%3d.%3d.%3d", &major, &minor, &patch) < 2)
         return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not tell its version",
                         handshake->peer->name);
@@ -244,6 +244,9 @@ static hf_status judge_info(struct hfi_handshake *handshake, const struct redisR
     if (server->version < OLDEST_VERSION)
         return hfi_fail(error, HF_PROTOCOL, "holdfast needs Redis 6.0 or later, or Valkey",
                         "%s is Redis %d.%d.%d", handshake->peer->name, major, minor, patch);
+    if (hfi_reply_info(reply, "redis_mode", mode, sizeof mode) && strcmp(mode, "cluster") == 0)
+        return hfi_fail(error, HF_PROTOCOL, "Holdfast does not speak to clusters yet: name one primary",
+                        "%s is a node of a cluster", handshake->peer->name);
     return HF_OK;
 }
 

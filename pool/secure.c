@@ -35,7 +35,8 @@ static hf_status open_module(const struct hfi_tls_module **module, hf_error *err
     char path[4096];
     void *object = dlopen(find_beside_us(path, sizeof path) ? path : HFI_TLS_FILE, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (object == NULL)
-        return hfi_fail(error, HF_UNAVAILABLE, dlerror(), "TLS needs the module " HFI_TLS_FILE ", which cannot be opened");
+        return hfi_fail(error, HF_UNAVAILABLE, "put it beside libholdfast.so, or where the loader looks: rpath, ldconfig, LD_LIBRARY_PATH",
+                        "TLS needs a module: %s", dlerror());
     *module = dlsym(object, "hfi_tls_module");
     if (*module == NULL || strcmp((*module)->version, HFI_TLS_VERSION) != 0)
         return hfi_fail(error, HF_UNAVAILABLE, "install library and module from one build",

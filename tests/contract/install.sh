@@ -17,7 +17,7 @@ if find "$work/copy/include" -type f | grep -v '/include/holdfast/[a-z]*\.h\(pp\
 fi
 
 awk '/^## A lock/ { here = 1 } here && /^```$/ { exit } inside; here && /^```c$/ { inside = 1 }' "$source/README.md" >"$work/program.c"
-line=$(sed -n 's/^ *cc -std=c11 program.c/gcc -Wall -Wextra -Werror -std=c11 program.c/p' "$source/README.md")
+line=$(sed -n 's/^ *cc program.c/gcc -Wall -Wextra -Werror -std=c11 program.c/p' "$source/README.md")
 [ -n "$line" ] || { echo "README has no line that compiles program.c" >&2; exit 1; }
 PKG_CONFIG_PATH=$(dirname "$(find "$work/copy" -name holdfast.pc)")
 export PKG_CONFIG_PATH

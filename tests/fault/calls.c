@@ -477,7 +477,8 @@ static hf_status call_dispatch(struct hft_place *place)
         hf_client_open(hft_server_url(place->server),
                        HF_CLIENT(.dispatch = HF_DISPATCH_CALLER, .connect_ms = 300, .close_ms = 200),
                        &place->opened, &place->error);
-    if (status == HF_OK && (hf_client_fd(place->opened) < 0 || hf_client_dispatch(place->opened) != 0))
+    if (status == HF_OK && (hf_client_fd(place->opened) < 0 || hf_client_dispatch(place->opened) != 0 ||
+                            hf_client_lease_ms(place->opened) != 10000))
         status = HF_INTERNAL;
     return status;
 }

@@ -303,6 +303,8 @@ static void a_node_of_a_cluster_is_called_that(void **state)
     hf_lease *lease;
     (void)state;
     (void)start_with("cluster-enabled yes\nuser part on >pw ~* &* +@all");
+    is_refused_with(HF_PROTOCOL, "is a node of a cluster", hint);
+    say("ACL SETUSER part -info"); /* and where it is not told */
     is_refused_with(HF_UNAVAILABLE, "this is a cluster, the server says \"CLUSTERDOWN", hint);
     say("CLUSTER ADDSLOTSRANGE 0 16383");
     HFT_UNTIL_TRUE(serves_its_slots());
