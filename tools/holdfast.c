@@ -117,8 +117,8 @@ static const struct command_named {
      "\n"
      "      --json              an array of findings: level, what, remedy; if the server cannot be examined,\n"
      "                          the last one says why\n"
-     "      --acl               print the smallest set of rights with which all of holdfast works, as a\n"
-     "                          command for the server; asks no server\n" URL_HELP "\n"
+     "      --acl               print the smallest set of rights with which all of holdfast works: a\n"
+     "                          command for the server, and lines that say what is for what; asks no server\n" URL_HELP "\n"
      "exit: 0 no errors, 1 errors found\n"},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
@@ -142,6 +142,8 @@ static void overview(FILE *out)
 
 bool cli_help(const char *name)
 {
+    if (name != NULL && strcmp(name, "help") == 0)
+        name = NULL;
     const struct command_named *command = name != NULL ? find(name) : NULL;
     if (command != NULL)
         (void)fputs(command->help, stdout);

@@ -98,7 +98,8 @@ static bool add_row(const hf_holder *holder, void *arg)
     table->cells = cells;
     char cell[COLUMNS][CELL];
     bool foreign = holder->foreign_value != NULL;
-    (void)cli_plain(holder->name, cell[0], CELL);
+    char name[CELL - sizeof " (shared)"];
+    (void)snprintf(cell[0], CELL, "%s%s", cli_plain(holder->name, name, sizeof name), holder->shared ? " (shared)" : "");
     (void)cli_plain(foreign ? "(another library)" : holder->host, cell[1], CELL);
     count(cell[2], CELL, foreign ? -1 : holder->pid);
     (void)cli_plain(foreign ? holder->foreign_value : answers(holder) ? holder->label : "(does not answer)", cell[3], CELL);

@@ -246,10 +246,10 @@ void hf_loading_set_ttl(hf_loading *loading, int64_t ttl_ms)
 
 hf_status hf_loading_fail(hf_loading *loading, int os_errno, const char *message)
 {
-    char quoted[160];
+    char key[160], why[240];
     (void)hfi_fail(&loading->failure, HF_LOAD_FAILED, os_errno != 0 ? strerrordesc_np(os_errno) : "",
-                   "the loader of %s failed: %s", hfi_quote(quoted, sizeof quoted, loading->key, loading->key_size),
-                   message != NULL ? message : "it did not say why");
+                   "the loader of %s failed: %s", hfi_quote(key, sizeof key, loading->key, loading->key_size),
+                   message != NULL ? hfi_quote(why, sizeof why, message, strlen(message)) : "it did not say why");
     hfi_fail_errno(&loading->failure, os_errno);
     loading->failed = true;
     return HF_LOAD_FAILED;

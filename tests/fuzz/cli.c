@@ -33,7 +33,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         take_numbers(words[i]);
     memcpy(given, words, sizeof given);
     optind = 0;
-    if (run_parse(&run, count, words) == -1) {
+    int code = run_parse(&run, count, words);
+    if (code == -1 && run.lease_ms == 0)
+        code = run_set_lease(&run, 10000); /* the client's */
+    if (code == -1) {
         HFT_MUST(run.name != NULL && run.words != NULL && run.words[0] != NULL);
         HFT_MUST(run.lease_ms >= 100 && run.grace_ms >= 0 && run.grace_ms <= run.lease_ms / 2);
         HFT_MUST(run.conflict_code >= 0 && run.conflict_code <= 255);

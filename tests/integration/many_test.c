@@ -76,7 +76,7 @@ static hf_status load_many(hf_loading *const *loadings, size_t count, void *arg)
         const char *key = hf_loading_key(loadings[i]);
         int size = snprintf(text, sizeof text, "of %s", key);
         if (origin->fails != NULL && strcmp(key, origin->fails) == 0)
-            (void)hf_loading_fail(loadings[i], EIO, "no such thing");
+            (void)hf_loading_fail(loadings[i], EIO, "no\nsuch \x1b thing");
         else if (origin->leaves == NULL || strcmp(key, origin->leaves) != 0)
             (void)hf_loading_set(loadings[i], text, (size_t)size);
     }
@@ -385,6 +385,7 @@ static void one_key_by_load_many_fails_with_the_loaders_words(void **state)
     atomic_store(&f->page.stay, false);
     assert_int_equal(hf_fetch_many(f->a, f->items, 1, MANY(.ttl_ms = 60000), &f->error), HF_LOAD_FAILED);
     assert_int_equal(f->error.os_errno, EIO);
+    assert_non_null(strstr(f->error.message, "no\\x0asuch \\x1b thing"));
     (void)hft_fetched(&fetcher);
 }
 
