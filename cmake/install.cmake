@@ -31,7 +31,8 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/holdfast.pc DESTINATION ${CMAKE_INSTAL
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES docs/apache.md docs/architecture.md docs/coming-from.md docs/deploying.md docs/guarantees.md docs/interop.md
     docs/performance.md docs/protocol.md docs/reliability.md docs/rule_mutants.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
-install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.c" PATTERN "README.md" PATTERN demo EXCLUDE)
+file(GLOB examples CONFIGURE_DEPENDS examples/*.c examples/README.md)
+install(FILES ${examples} DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 install(FILES include/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/include)
 if(PROJECT_IS_TOP_LEVEL)
     add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -P ${CMAKE_CURRENT_LIST_DIR}/uninstall.cmake)
