@@ -17,7 +17,7 @@
 /* A script's command begins with "*5\r\n$7\r\nEVALSHA\r\n$40\r\n<sha1>\r\n". This is the part between count and
  * digest. */
 #define SHA_DIGITS 40
-static const char evalsha_head[] = "$7\r\nEVALSHA\r\n$40\r\n";
+#define EVALSHA_HEAD (sizeof "$7\r\nEVALSHA\r\n$40\r\n" - 1)
 
 static const char ping[] = "*1\r\n$4\r\nPING\r\n";
 
@@ -211,7 +211,7 @@ static HFI_RARE bool inline_script(struct hfi_command *command, const struct hfi
     size_t front = front_of(command), skipped = front; /* the "\r\n" after digits or source stays */
     if (front == 0)
         return false;
-    skipped += command->inlined ? print_eval(head, command->script) + command->script->size : sizeof evalsha_head - 1 + SHA_DIGITS;
+    skipped += command->inlined ? print_eval(head, command->script) + command->script->size : EVALSHA_HEAD + SHA_DIGITS;
     size_t head_size = print_eval(head, script), size = front + head_size + script->size + (command->size - skipped);
     char *bytes = malloc(size), *at = bytes;
     if (bytes == NULL)
@@ -237,7 +237,7 @@ void hfi_command_use_clock(struct hfi_command *command, bool by_key)
     if (front > 0 && command->inlined) {
         (void)inline_script(command, other); /* without memory it is refused, and mended then */
     } else if (front > 0) {
-        memcpy(command->bytes + front + sizeof evalsha_head - 1, other->sha1, SHA_DIGITS);
+        memcpy(command->bytes + front + EVALSHA_HEAD, other->sha1, SHA_DIGITS);
         command->script = other;
     }
 }
