@@ -52,7 +52,7 @@ struct hfi_command {
     int     element_count; /* for `validate` */
     enum hfi_awaited awaited;
     bool    patient;       /* stays queued while the server is silent: UNSENT only at until_ns or after a failed dial */
-    bool    optional;      /* unanswered it leaves no key behind, so close does not report it */
+    bool    optional;      /* unanswered it leaves no key of ours behind, so close does not report it */
     bool    confirmed;     /* where replicas confirm: it is worth nothing before they have it */
     bool    users;         /* a user chose its words: what an error reply says of the connection may be made up */
 

@@ -36,7 +36,7 @@ static hf_status carry(hf_client *client, struct redisReply **reply, hf_error *e
     struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_USER_LANE, way_of(argc, argv, sizes));
     struct hfi_command *command = hfi_command_new(argc, argv, sizes);
     if (command != NULL)
-        command->users = true;
+        command->users = command->optional = true;
     return hfi_call(client, lane, command, NULL, reply, error);
 }
 

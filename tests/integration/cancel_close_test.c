@@ -4,6 +4,8 @@
 #include "tests/support/fds.h"
 #include "tests/support/takers.h"
 
+#include <holdfast/redis.h>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -234,6 +236,35 @@ static void close_inside_a_callback_or_loader_is_invalid_and_closes_nothing(void
     hf_value_free(value);
     lease = must_take(f, f->a, "inside", NULL);
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+}
+
+static void *ask_in_vain(void *arg)
+{
+    redisReply *reply;
+    return hf_command(arg, &reply, NULL, "GET x") == HF_OK ? NULL : arg;
+}
+
+static void close_does_not_speak_of_a_command_that_leaves_no_lock(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *client = hft_client(f->server, HF_CLIENT(.close_ms = 300));
+    redisReply *reply;
+    hf_stats before, stats;
+    pthread_t thread;
+    void *failed;
+    assert_int_equal(hf_command(client, &reply, &f->error, "PING"), HF_OK);
+    freeReplyObject(reply);
+    hf_client_stats(client, &before);
+    hft_server_freeze(f->server);
+    assert_int_equal(pthread_create(&thread, NULL, ask_in_vain, client), 0);
+    do
+        hf_client_stats(client, &stats);
+    while (stats.remote_commands == before.remote_commands);
+    hf_status status = hf_client_close(client, &f->error);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    hft_server_thaw(f->server);
+    assert_non_null(failed);
+    assert_int_equal(status, HF_OK);
 }
 
 static void close_while_threads_work_ends_them_all_and_leaves_nothing(void **state)
@@ -475,6 +506,7 @@ int main(void)
         TEST(a_canceled_requester_promotes_a_waiter_and_keeps_its_place),
         TEST(close_wakes_waiters_loses_leases_and_gives_all_keys_back),
         TEST(close_inside_a_callback_or_loader_is_invalid_and_closes_nothing),
+        TEST(close_does_not_speak_of_a_command_that_leaves_no_lock),
         TEST(close_while_threads_work_ends_them_all_and_leaves_nothing),
         TEST(close_while_the_server_is_silent_ends_in_time_and_says_so),
         TEST(close_tells_of_a_release_that_the_server_refuses),
