@@ -223,6 +223,15 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
         end(retirement);
 }
 
+/* When memory is short: what is given back must not wait for the end of its lease. */
+static HFI_RARE struct hfi_retirement *left_by_any(hf_client *client)
+{
+    struct hfi_retirement *left = NULL;
+    for (int i = 0; i < HFI_CACHED && left == NULL; i++)
+        left = hfi_cached_take(&client->cached[i].retirement);
+    return left;
+}
+
 struct hfi_retirement *hfi_retirement_begin(struct hfi_lock *lock, struct hfi_token token, int64_t ends_ns, int64_t left_ns)
 {
     HFI_ASSERT_HELD(lock->mutex);
@@ -230,6 +239,8 @@ struct hfi_retirement *hfi_retirement_begin(struct hfi_lock *lock, struct hfi_to
     struct hfi_retirement *retirement = hfi_cached_take(cached);
     if (retirement == NULL)
         retirement = malloc(sizeof *retirement);
+    if (retirement == NULL)
+        retirement = left_by_any(lock->client);
     if (retirement == NULL) {
         note_left(lock->client, left_ns);
         return NULL;

@@ -382,6 +382,22 @@ static void without_memory_a_release_gets_its_error_at_once(void **state)
     HFT_UNTIL(hft_key("hf:{n}")[0] == 0); /* by itself */
 }
 
+static void without_memory_what_another_thread_has_left_will_do(void **state)
+{
+    (void)state;
+    struct hft_actor giver;
+    caches = true;
+    hft_run(process, take_turns, process->client);
+    hf_lease *lease = take();
+    refuses = true;
+    hft_give_back(&giver, process, lease);
+    HFT_UNTIL(giver.ended != 0);
+    assert_int_equal(giver.status, HF_OK);
+    assert_string_equal(hft_key("hf:{n}"), "");
+    assert_int_equal(hft_close(process), HF_OK);
+    assert_int_equal(living(), 0);
+}
+
 /* Its key stays until it expires. */
 static void without_memory_close_tells_of_the_key_that_stays(void **state)
 {
@@ -461,6 +477,7 @@ int main(void)
         TEST(those_that_are_open_when_the_client_closes),
         TEST(what_is_cached_is_blank_for_the_next_one_of_its_thread),
         TEST(without_memory_a_release_gets_its_error_at_once),
+        TEST(without_memory_what_another_thread_has_left_will_do),
         TEST(without_memory_close_tells_of_the_key_that_stays),
         TEST(without_memory_nothing_is_done_and_nothing_ends),
         TEST(without_memory_a_forgotten_token_stays),
