@@ -64,8 +64,10 @@ static void look(const hf_client *client)
 static void look_away(const hf_client *client)
 {
     hf_client *looked_at = (hf_client *)(uintptr_t)client;
+    (void)hfi_thread_shield(); /* the last reference ends the client here */
     hfi_client_leave(looked_at);
     hfi_client_unref(looked_at);
+    hfi_thread_unshield();
 }
 
 void hf_client_stats_sized(const hf_client *client, hf_stats *stats, size_t size)
@@ -90,7 +92,7 @@ static const struct metric {
 #define COUNTER(field, help) {#field, #field "_total", "counter", help, offsetof(hf_stats, field)},
 #define GAUGE(field, help)   {#field, #field, "gauge", help, offsetof(hf_stats, field)},
     COUNTER(acquired, "leases granted to callers")
-    COUNTER(acquired_locally, "leases granted without a round trip")
+    COUNTER(acquired_locally, "leases that other threads had or shared, without a command of their own")
     COUNTER(busy, "tries that found the lock held")
     COUNTER(timeouts, "waits that ran out of time")
     COUNTER(canceled, "waits that were canceled")

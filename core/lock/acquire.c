@@ -79,8 +79,10 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
     if (status != HF_BUSY) {
         hfi_mutex_unlock(lock->mutex);
         give_handle_back(&acquirer);
-        if (status == HF_OK && options->event_fd && hf_lease_event_fd(*lease) < 0)
+        if (status == HF_OK && options->event_fd && hf_lease_event_fd(*lease) < 0) {
             status = hfi_acquire_without_event_fd(*lease, error);
+            *lease = NULL; /* the owner has it by its handle of before */
+        }
         if (status == HF_OK)
             hfi_table_unref(lock); /* the lease has a reference from its first acquire */
         return status;

@@ -29,7 +29,7 @@ elseif left then
 elseif hand_off('') ~= 'HANDED' then
     call('DEL', KEYS[1])
 end
-if shared and call('GET', KEYS[1]) ~= SHARED then
+if shared and call('GET', KEYS[1]) ~= SHARED and typed('ZCARD', readers) then
     call('DEL', readers)
 end
 for i = 1, #holders, shared and 2 or 1 do

@@ -156,14 +156,24 @@ static bool has_broken_off(const apr_bucket_brigade *brigade)
     return bucket != APR_BRIGADE_SENTINEL(brigade);
 }
 
-/* The rest of an answer that has broken off waits until it is known whether there is an old page, which is better. */
+/* How an answer has broken off waits until it is known whether there is an old page, which is better. Nothing of the answer itself: it
+ * may have to be read still, from a connection that is the next request's by then. */
 static apr_status_t hold(struct hfm_load *load, apr_bucket_brigade *rest)
 {
-    if (load->failure == NULL)
-        load->failure = apr_brigade_create(load->r->pool, load->r->connection->bucket_alloc);
-    for (apr_bucket *bucket = APR_BRIGADE_FIRST(rest); bucket != APR_BRIGADE_SENTINEL(rest); bucket = APR_BUCKET_NEXT(bucket))
-        (void)apr_bucket_setaside(bucket, load->r->pool); /* errors and pipes cannot, and need not */
-    APR_BRIGADE_CONCAT(load->failure, rest);
+    apr_bucket_alloc_t *from = load->r->connection->bucket_alloc;
+    if (load->failure == NULL) {
+        load->failure = apr_brigade_create(load->r->pool, from);
+        if (!has_broken_off(rest)) /* the server's own reading has failed */
+            APR_BRIGADE_INSERT_TAIL(load->failure, ap_bucket_error_create(HTTP_BAD_GATEWAY, NULL, load->r->pool, from));
+    }
+    while (!APR_BRIGADE_EMPTY(rest)) {
+        apr_bucket *bucket = APR_BRIGADE_FIRST(rest);
+        APR_BUCKET_REMOVE(bucket);
+        if (APR_BUCKET_IS_METADATA(bucket))
+            APR_BRIGADE_INSERT_TAIL(load->failure, bucket);
+        else
+            apr_bucket_destroy(bucket);
+    }
     load->verdict = HFM_FAILED;
     return APR_SUCCESS;
 }

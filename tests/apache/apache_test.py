@@ -6,6 +6,8 @@ import http.client
 import itertools
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -501,6 +503,15 @@ class Troubles(unittest.TestCase):
                 self.assertEqual(got, ["LOADED"] * 2 + ["CACHED"] * 2, host)
             self.assertEqual([stand.get("/page/x", n, headers={"Host": "one.example"}).source for n in (0, 1)], ["LOADED", ""])
 
+    def test_what_could_not_be_read_is_not_read_later(self):
+        """The connection is the next request's by then, and so is what comes over it."""
+        with socket.create_server(("127.0.0.1", 0)) as origin:
+            threading.Thread(target=reset_after_some, args=(origin,), daemon=True).start()
+            lines = [f"ProxyPass /scgi/ scgi://127.0.0.1:{origin.getsockname()[1]}/", "LogLevel warn"]
+            with Stand(MODULE, lines, ("proxy_scgi",), cache="/scgi") as stand:
+                self.assertEqual(stand.get("/scgi/x").status, 502)
+                self.assertNotIn("Bad file descriptor", stand.httpds[0].says())
+
     def test_the_other_kinds_of_apache(self):
         for mpm in ("worker", "prefork"):
             with self.subTest(mpm), Stand(MODULE, mpm=mpm, children=2 if mpm == "worker" else 12) as stand:
@@ -531,6 +542,14 @@ class Troubles(unittest.TestCase):
                 test = subprocess.run([apache(), "-t", "-f", config], capture_output=True, text=True, timeout=PATIENCE_S)
                 self.assertEqual(test.returncode == 0, line == "")
                 self.assertIn(words, test.stderr)
+
+
+def reset_after_some(origin):
+    connection, _ = origin.accept()
+    connection.recv(65536)
+    connection.sendall(b"Status: 200 OK\r\nContent-Type: text/plain\r\n\r\n" + b"x" * 100)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
 
 
 if __name__ == "__main__":

@@ -71,6 +71,10 @@ static void one_that_has_it_alone_behind_readers_leaves_no_list_of_them(void **s
     read_by("A");
     SAYS(break, LOCK "0123456789abcdef force", "BROKEN now | A< B A A K");
     IS("EXISTS K H", "0");
+    (void)tell("SET K hf1:shared PX 501");
+    (void)tell("SET H theirs");
+    SAYS(break, LOCK "0123456789abcdef force", "BROKEN now");
+    IS("EXISTS H", "1");
 }
 
 /* Another program's PERSIST is no end: the others may read for longer. */
