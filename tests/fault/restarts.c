@@ -2,6 +2,7 @@
 /* restarts.c - servers that restart with older data, and the embedded server, which nothing restarts. */
 #include "tests/fault/fault.h"
 
+#include "tests/support/passing_server.h"
 #include "tests/support/takers.h"
 
 #include <signal.h>
@@ -83,20 +84,10 @@ static void rdb_restart(struct hft_run *run)
 
 static pid_t private_server(const char *name)
 {
-    char path[160];
-    struct timeval limit = {2, 0};
-    long long pid = 0;
+    char path[160], info[8192];
     (void)snprintf(path, sizeof path, "%s/holdfast-%s/redis.sock", getenv("XDG_RUNTIME_DIR"), name);
-    redisContext *context = redisConnectUnixWithTimeout(path, limit);
-    redisReply *info = context != NULL && context->err == 0 ? redisCommand(context, "INFO server") : NULL;
-    const char *at = info != NULL && info->str != NULL ? strstr(info->str, "process_id:") : NULL;
-    if (at != NULL)
-        pid = strtoll(at + 11, NULL, 10);
-    if (info != NULL)
-        freeReplyObject(info);
-    if (context != NULL)
-        redisFree(context);
-    return (pid_t)pid;
+    const char *at = hft_passing_ask(path, info, sizeof info, "INFO server") ? strstr(info, "process_id:") : NULL;
+    return at != NULL ? (pid_t)strtoll(at + 11, NULL, 10) : 0;
 }
 
 /* Removes the lock files of an embedded server. They stay for the next client of that name; here there is none. */

@@ -4,12 +4,12 @@
 #include "base/random.h"
 #include "pool/embedded.h"
 #include "tests/support/fds.h"
+#include "tests/support/passing_server.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <hiredis/hiredis.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -135,27 +135,10 @@ static int processes(const struct fixture *f)
     return count;
 }
 
-/* Asks the server; the answer as a number, or as text in `out`; false if there is none. */
-static bool ask(const char *path, char *out, size_t room, const char *command)
-{
-    redisContext *context = redisConnectUnix(path);
-    redisReply *reply = context != NULL && context->err == 0 ? redisCommand(context, command) : NULL;
-    bool good = reply != NULL && (reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_INTEGER ||
-                                  reply->type == REDIS_REPLY_STATUS);
-    if (good && reply->type == REDIS_REPLY_INTEGER)
-        (void)snprintf(out, room, "%lld", reply->integer);
-    else if (good)
-        (void)snprintf(out, room, "%s", reply->str);
-    freeReplyObject(reply);
-    if (context != NULL)
-        redisFree(context);
-    return good;
-}
-
 static bool run_id(const char *path, char *out, size_t room)
 {
     char info[8192];
-    if (!ask(path, info, sizeof info, "INFO server"))
+    if (!hft_passing_ask(path, info, sizeof info, "INFO server"))
         return false;
     const char *at = strstr(info, "run_id:");
     (void)snprintf(out, room, "%.40s", at != NULL ? at + 7 : "");
@@ -200,7 +183,7 @@ static void work(struct fixture *f, bool stay)
             atomic_store(&shared->failed, 1);
             return;
         }
-        if (!ask(path, text, sizeof text, "INCR joined")) {
+        if (!hft_passing_ask(path, text, sizeof text, "INCR joined")) {
             (void)snprintf(shared->failure, sizeof shared->failure, "joined, but INCR got no answer");
             atomic_store(&shared->failed, 1);
             return;
@@ -338,7 +321,7 @@ static void a_server_that_does_not_obey_is_killed(void **state)
     const char *path;
     char info[8192];
     assert_int_equal(hfi_embedded_join(f->name, in_ms(20000), &share, &path, NULL), HF_OK);
-    assert_true(ask(path, info, sizeof info, "INFO server"));
+    assert_true(hft_passing_ask(path, info, sizeof info, "INFO server"));
     const char *at = strstr(info, "process_id:");
     assert_non_null(at);
     (void)kill((pid_t)atoi(at + 11), SIGSTOP);
@@ -352,7 +335,7 @@ static void a_server_that_was_killed_is_replaced_and_the_older_members_keep_the_
     struct hfi_embedded *first, *second;
     char id[2][48] = {"", ""}, text[8192];
     assert_true(joins(f, &first, id[0]));
-    assert_true(ask(f->socket, text, sizeof text, "INFO server"));
+    assert_true(hft_passing_ask(f->socket, text, sizeof text, "INFO server"));
     assert_int_equal(kill((pid_t)atoi(strstr(text, "process_id:") + 11), SIGKILL), 0);
     assert_true(is_gone(f));
     assert_true(joins(f, &second, id[1]));

@@ -312,7 +312,7 @@ static void wrong_numbers_and_missing_rights_are_told(void **state)
         {"?replicas=some", "replicas"},
         {"?replicas=1&replicas_ms=501", "replicas_ms is more than half of command_ms"},
         {"?lease_ms=all", "lease_ms"},
-        {"?max_lease_ms=5000", "lease_ms is above max_lease_ms"},
+        {"?lease_ms=6000&max_lease_ms=5000", "lease_ms is above max_lease_ms"},
     };
     hf_client *client;
     hf_error error;
