@@ -49,14 +49,22 @@ static void pair(hf_client *client, const char *name, struct record *take, struc
     bench_must(status, &error, "the pair that is recorded");
 }
 
-/* The first pair is not like the others: what the server lacks is sent with it. */
+static bool is_whole(const struct bench_bare *bare)
+{
+    return bare->take.sends == 1 && bare->give.sends == 1 && memcmp(bare->take.bytes, "*1\r\n$5\r\nMULTI", 13) == 0;
+}
+
+/* The first pair is not like the others: what the server lacks is sent with it. Now and then the library's own thread sends. */
 static void record(const char *url, const char *name, struct bench_bare *bare)
 {
     hf_client *client = bench_client(url, NULL);
     pair(client, name, &(struct record){.size = 0}, &(struct record){.size = 0});
-    pair(client, name, &bare->take, &bare->give);
+    for (int tries = 0; tries < 100 && !is_whole(bare); tries++) {
+        bare->take.sends = bare->give.sends = 0;
+        pair(client, name, &bare->take, &bare->give);
+    }
     (void)hf_client_close(client, NULL);
-    if (bare->take.sends != 1 || bare->give.sends != 1 || memcmp(bare->take.bytes, "*1\r\n$5\r\nMULTI", 13) != 0)
+    if (!is_whole(bare))
         bench_die("bare loop: %d sends for an acquire, %d for a release", bare->take.sends, bare->give.sends);
 }
 
