@@ -132,15 +132,11 @@ void hfi_client_leave(hf_client *client)
     hfi_thread_unshield();
 }
 
-void hfi_client_ref(hf_client *client)
-{
-    atomic_fetch_add(&client->references, 1);
-}
-
 void hfi_client_unref(hf_client *client)
 {
     if (atomic_fetch_sub(&client->references, 1) != 1)
         return;
+    (void)hfi_thread_shield(); /* close() would end a canceled thread */
     hfi_pool_free(client->pool);
     hfi_dispatcher_free(client->dispatcher);
     hfi_table_free(client);
@@ -167,6 +163,7 @@ void hfi_client_unref(hf_client *client)
     hfi_dialects_free(client);
     free(client->keyspace_events);
     free(client);
+    hfi_thread_unshield();
 }
 
 struct background { /* a chore of the pool, run by a thread that may block: watchdog/dispatcher.h */

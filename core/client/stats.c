@@ -64,10 +64,8 @@ static void look(const hf_client *client)
 static void look_away(const hf_client *client)
 {
     hf_client *looked_at = (hf_client *)(uintptr_t)client;
-    (void)hfi_thread_shield(); /* the last reference ends the client here */
     hfi_client_leave(looked_at);
     hfi_client_unref(looked_at);
-    hfi_thread_unshield();
 }
 
 void hf_client_stats_sized(const hf_client *client, hf_stats *stats, size_t size)

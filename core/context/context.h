@@ -157,7 +157,11 @@ struct hf_client {
 hf_status hfi_client_enter(hf_client *client, hf_error *error);
 void      hfi_client_leave(hf_client *client);
 /* A reference keeps only the memory: leases outlive their client's connections. */
-void hfi_client_ref(hf_client *client);
+static inline void hfi_client_ref(hf_client *client)
+{
+    atomic_fetch_add(&client->references, 1);
+}
+
 void hfi_client_unref(hf_client *client);
 static inline bool hfi_client_is_forked(const hf_client *client)
 {

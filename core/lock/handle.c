@@ -3,6 +3,7 @@
 #include "core/lock/handle.h"
 #include "base/perturb.h"
 #include "base/rare.h"
+#include "base/thread.h"
 #include "core/context/cached.h"
 #include "core/lock/lock.h"
 
@@ -93,6 +94,13 @@ void hfi_handle_unref(hf_lease *lease)
     hfi_handle_drop(lease, 1);
 }
 
+static HFI_RARE void close_event(int fd)
+{
+    (void)hfi_thread_shield(); /* close() would end a canceled thread */
+    (void)close(fd);
+    hfi_thread_unshield();
+}
+
 /* If the caller has all remaining references, no other thread can obtain one and the subtraction is not needed. */
 void hfi_handle_drop(hf_lease *lease, int count)
 {
@@ -101,7 +109,7 @@ void hfi_handle_drop(hf_lease *lease, int count)
         return;
     int fd = atomic_load(&lease->event_fd);
     if (fd >= 0)
-        (void)close(fd);
+        close_event(fd);
     if (lease->sink != NULL)
         client->lock_ops->free_sink(lease->sink);
     if (lease->parts != NULL) {

@@ -266,6 +266,8 @@ static void end_answer(struct hfm_load *load)
         return;
     if (load->rc == SUSPENDED) {
         (void)let_go(load, HFM_FAILED, brigade);
+    } else if (load->rc == OK && load->last->eos_sent) { /* a filter in front of us has it: it has failed */
+        (void)hold(load, brigade);
     } else if (load->rc == OK) {
         APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_eos_create(from));
         (void)ap_pass_brigade(load->last->output_filters, brigade);
@@ -368,6 +370,7 @@ int hfm_collect_send(struct hfm_load *load, const char *how)
     if (load->failure != NULL) { /* as without us: an error's page, or the end of the connection */
         hfm_page_hide_tags(r, load->settings);
         (void)ap_pass_brigade(r->proto_output_filters, brigade_of(load, load->failure));
+        return OK;
     }
     if (load->sent || !load->complete)
         return load->rc;

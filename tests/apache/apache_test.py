@@ -512,6 +512,22 @@ class Troubles(unittest.TestCase):
                 self.assertEqual(stand.get("/scgi/x").status, 502)
                 self.assertNotIn("Bad file descriptor", stand.httpds[0].says())
 
+    def test_what_a_filter_in_front_has_kept_is_not_whole(self):
+        """It has met the failure, and Apache sends no second end of the answer."""
+        head, rest = "printf 'Content-Type: text/plain\\n\\n'", "head -c 200 /dev/zero | tr '\\0' x"
+
+        def fill(folder):
+            scripts = folder / "cgi"
+            scripts.mkdir()
+            (scripts / "x").write_text(f"#!/bin/sh\n{head}\n{rest}\nexec sleep 5\n")
+            (scripts / "x").chmod(0o755)
+            return ["Timeout 1", f"ScriptAlias /cgi {scripts}", f"<Directory {scripts}>\nRequire all granted\n</Directory>",
+                    "<Location /cgi>\nSetOutputFilter DEFLATE\n</Location>"]
+
+        with Stand(MODULE, fill, ("alias", "cgid", "filter", "deflate"), cache="/cgi") as stand:
+            self.assertEqual(stand.get("/cgi/x", headers={"Accept-Encoding": "gzip"}).status, 502)
+            self.assertIsNone(stand.value("/cgi/x"))
+
     def test_the_other_kinds_of_apache(self):
         for mpm in ("worker", "prefork"):
             with self.subTest(mpm), Stand(MODULE, mpm=mpm, children=2 if mpm == "worker" else 12) as stand:

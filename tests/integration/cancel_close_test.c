@@ -2,6 +2,7 @@
 /* cancel_close_test.c - how a wait is ended from outside: hf_cancel, hf_client_close, fork. */
 #include "tests/support/pair.h"
 #include "tests/support/fds.h"
+#include "tests/support/lock_lanes.h"
 #include "tests/support/takers.h"
 
 #include <holdfast/redis.h>
@@ -440,6 +441,33 @@ static void a_fork_childs_copies_of_descriptors_go_with_its_close(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }
 
+/* It was canceled just before, and ends at the first point where it may. */
+static void *release_and_end(void *arg)
+{
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    (void)pthread_cancel(pthread_self());
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    (void)hf_lease_release(arg, NULL);
+    pthread_testcancel();
+    return NULL;
+}
+
+static void a_canceled_thread_that_has_the_last_handle_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+    void *ended;
+    HFT_UNTIL_TRUE(hft_is_connected(f->a) && hft_is_connected(f->b));
+    int before = hft_open_descriptors();
+    hf_client *client = hft_client(f->server, NULL);
+    hf_lease *lease = must_take(f, client, "x", HF_LOCK(.event_fd = true));
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+    assert_int_equal(pthread_create(&thread, NULL, release_and_end, lease), 0);
+    assert_int_equal(pthread_join(thread, &ended), 0);
+    assert_ptr_equal(ended, PTHREAD_CANCELED);
+    assert_true(hft_comes_down_to(hft_open_descriptors, before));
+}
+
 struct slow_look { /* a dump to a file that takes its time */
     hf_client *client;
     _Atomic(bool) inside, goes_on, closed;
@@ -513,6 +541,7 @@ int main(void)
         cmocka_unit_test(opening_and_closing_again_and_again_leaves_no_descriptor_and_no_thread),
         TEST(a_fork_child_owns_nothing_and_disturbs_nothing),
         TEST(a_fork_childs_copies_of_descriptors_go_with_its_close),
+        TEST(a_canceled_thread_that_has_the_last_handle_leaves_nothing),
         TEST(close_waits_for_a_look),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
