@@ -10,8 +10,7 @@
 /* Wrap it around the call that makes one, hfi_descriptor(socket(...)). Returns fd or its duplicate; -1 and errno. */
 int hfi_descriptor(int fd);
 int hfi_descriptor_event(void); /* a non-blocking eventfd */
-/* Make it readable, or no longer. Unlike libc's calls these are not points at which pthread_cancel ends a thread: what was to be
- * told would never be. */
+/* Make it readable, or no longer. libc's calls are cancellation points: a canceled thread would end there and tell nobody. */
 void hfi_event_set(int fd);
 void hfi_event_clear(int fd);
 /* Another number with each call: the system gives a closed descriptor's fd to the next one. */

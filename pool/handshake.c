@@ -247,8 +247,7 @@ static hf_status judge_info(struct hfi_handshake *handshake, const struct redisR
     bool has_mode = hfi_reply_info(reply, "redis_mode", mode, sizeof mode) ||
                     hfi_reply_info(reply, "server_mode", mode, sizeof mode); /* Valkey's since 8.0 */
     if (has_mode && strcmp(mode, "cluster") == 0)
-        return hfi_fail(error, HF_PROTOCOL, "Holdfast does not speak to clusters yet: name one primary",
-                        "%s is a node of a cluster", handshake->peer->name);
+        return hfi_fail(error, HF_PROTOCOL, hfi_no_cluster, "%s is a node of a cluster", handshake->peer->name);
     return HF_OK;
 }
 

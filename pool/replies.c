@@ -11,7 +11,7 @@
 #define KEEP       false
 #define RECONNECT  true
 
-static const char no_cluster[] = "Holdfast does not speak to clusters yet: name one primary";
+const char hfi_no_cluster[] = "Holdfast does not speak to clusters yet: name one primary";
 
 /* The first row whose prefix begins the reply counts. A prefix matches whole words only. */
 #define REPLIES(X)                                                                                           \
@@ -30,11 +30,11 @@ static const char no_cluster[] = "Holdfast does not speak to clusters yet: name 
       "the server runs somebody's long script; wait for it, or SCRIPT KILL")                                 \
     X("ERR max number of clients reached", UNAVAILABLE, NOT_DONE, RECONNECT, 500,                            \
       "raise the server's maxclients, or close idle clients")                                                \
-    X("CLUSTERDOWN", UNAVAILABLE, NOT_DONE, KEEP, 500, no_cluster)                                           \
-    X("TRYAGAIN", UNAVAILABLE, NOT_DONE, KEEP, 100, no_cluster)                                              \
-    X("MOVED", UNAVAILABLE, NOT_DONE, KEEP, 0, no_cluster)                                                   \
-    X("ASK", UNAVAILABLE, NOT_DONE, KEEP, 100, no_cluster)                                                   \
-    X("CROSSSLOT", INVALID, NOT_DONE, KEEP, 0, no_cluster)                                                   \
+    X("CLUSTERDOWN", UNAVAILABLE, NOT_DONE, KEEP, 500, hfi_no_cluster)                                           \
+    X("TRYAGAIN", UNAVAILABLE, NOT_DONE, KEEP, 100, hfi_no_cluster)                                              \
+    X("MOVED", UNAVAILABLE, NOT_DONE, KEEP, 0, hfi_no_cluster)                                                   \
+    X("ASK", UNAVAILABLE, NOT_DONE, KEEP, 100, hfi_no_cluster)                                                   \
+    X("CROSSSLOT", INVALID, NOT_DONE, KEEP, 0, hfi_no_cluster)                                                   \
     X("NOAUTH", DENIED, NOT_DONE, RECONNECT, 0,                                                              \
       "the server asks for a password: redis://user:password@host")                                          \
     X("WRONGPASS", DENIED, NOT_DONE, RECONNECT, 0,                                                           \
@@ -129,7 +129,7 @@ hf_status hfi_reply_fail(const struct redisReply *reply, const char *did_what, c
     const char *arguments = find(reply->str, reply->len, ", with args beginning with");
     size_t size = arguments != NULL ? (size_t)(arguments - reply->str) : reply->len;
     (void)hfi_fail(error, meaning->status, meaning->hint, "%s: %sthe server says %s", did_what,
-                   meaning->hint == no_cluster ? "this is a cluster, " : "", hfi_quote(quoted, sizeof quoted, reply->str, size));
+                   meaning->hint == hfi_no_cluster ? "this is a cluster, " : "", hfi_quote(quoted, sizeof quoted, reply->str, size));
     hfi_fail_server(error, server);
     hfi_fail_retry(error, meaning->retry_ms);
     return meaning->status;
@@ -137,7 +137,7 @@ hf_status hfi_reply_fail(const struct redisReply *reply, const char *did_what, c
 
 bool hfi_reply_is_of_cluster(const char *text, size_t size)
 {
-    return hfi_reply_meaning(text, size)->hint == no_cluster;
+    return hfi_reply_meaning(text, size)->hint == hfi_no_cluster;
 }
 
 bool hfi_reply_is_withheld(const struct redisReply *error)

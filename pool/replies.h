@@ -29,6 +29,7 @@ hf_status hfi_reply_fail(const struct redisReply *reply, const char *did_what, c
 bool hfi_reply_is_withheld(const struct redisReply *error);
 /* Of ROLE: it is a primary, or does not say. */
 bool hfi_reply_is_master(const struct redisReply *reply);
+extern const char hfi_no_cluster[]; /* the hint */
 /* An error that only a node of a cluster says. */
 bool hfi_reply_is_of_cluster(const char *text, size_t size);
 

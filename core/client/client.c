@@ -136,7 +136,7 @@ void hfi_client_unref(hf_client *client)
 {
     if (atomic_fetch_sub(&client->references, 1) != 1)
         return;
-    (void)hfi_thread_shield(); /* close() would end a canceled thread */
+    (void)hfi_thread_shield(); /* close() is a cancellation point */
     hfi_pool_free(client->pool);
     hfi_dispatcher_free(client->dispatcher);
     hfi_table_free(client);

@@ -90,7 +90,7 @@ static const struct metric {
 #define COUNTER(field, help) {#field, #field "_total", "counter", help, offsetof(hf_stats, field)},
 #define GAUGE(field, help)   {#field, #field, "gauge", help, offsetof(hf_stats, field)},
     COUNTER(acquired, "leases granted to callers")
-    COUNTER(acquired_locally, "leases that other threads had or shared, without a command of their own")
+    COUNTER(acquired_locally, "leases passed on or shared by threads of this process, without a command")
     COUNTER(busy, "tries that found the lock held")
     COUNTER(timeouts, "waits that ran out of time")
     COUNTER(canceled, "waits that were canceled")

@@ -81,7 +81,7 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
         give_handle_back(&acquirer);
         if (status == HF_OK && options->event_fd && hf_lease_event_fd(*lease) < 0) {
             status = hfi_acquire_without_event_fd(*lease, error);
-            *lease = NULL; /* the owner has it by its handle of before */
+            *lease = NULL; /* that is the owner's handle, of which this call has no part */
         }
         if (status == HF_OK)
             hfi_table_unref(lock); /* the lease has a reference from its first acquire */

@@ -96,7 +96,7 @@ void hfi_handle_unref(hf_lease *lease)
 
 static HFI_RARE void close_event(int fd)
 {
-    (void)hfi_thread_shield(); /* close() would end a canceled thread */
+    (void)hfi_thread_shield(); /* close() is a cancellation point */
     (void)close(fd);
     hfi_thread_unshield();
 }

@@ -74,7 +74,7 @@ struct hfi_waiter { /* on the stack of the waiting thread, or in a pending */
     enum hfi_verdict verdict;
     hf_status        status;
     int64_t          successor_since; /* it is the successor: the oldest waiter, woken to take what is HELD; HFI_NEVER: it is not */
-    bool             passed;    /* GOT_LEASE: by this process, after another one of its threads; false: by the server */
+    bool             passed;    /* GOT_LEASE: another thread here had it before, or has it; false: it comes from the server */
     bool             overtaken; /* as successor it ran while another thread held the lease: the next pass is its own */
     int64_t          end;       /* V of the grant */
     int64_t          fence;

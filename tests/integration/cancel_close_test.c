@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* cancel_close_test.c - how a wait is ended from outside: hf_cancel, hf_client_close, fork. */
 #include "tests/support/pair.h"
+#include "tests/support/canceled.h"
 #include "tests/support/fds.h"
-#include "tests/support/lock_lanes.h"
 #include "tests/support/takers.h"
 
 #include <holdfast/redis.h>
@@ -441,30 +441,20 @@ static void a_fork_childs_copies_of_descriptors_go_with_its_close(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }
 
-/* It was canceled just before, and ends at the first point where it may. */
-static void *release_and_end(void *arg)
+static void release(void *arg)
 {
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    (void)pthread_cancel(pthread_self());
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     (void)hf_lease_release(arg, NULL);
-    pthread_testcancel();
-    return NULL;
 }
 
 static void a_canceled_thread_that_has_the_last_handle_leaves_nothing(void **state)
 {
     struct fixture *f = *state;
-    pthread_t thread;
-    void *ended;
-    HFT_UNTIL_TRUE(hft_is_connected(f->a) && hft_is_connected(f->b));
+    hft_until_connected(f);
     int before = hft_open_descriptors();
     hf_client *client = hft_client(f->server, NULL);
     hf_lease *lease = must_take(f, client, "x", HF_LOCK(.event_fd = true));
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
-    assert_int_equal(pthread_create(&thread, NULL, release_and_end, lease), 0);
-    assert_int_equal(pthread_join(thread, &ended), 0);
-    assert_ptr_equal(ended, PTHREAD_CANCELED);
+    assert_true(hft_call_canceled(release, lease));
     assert_true(hft_comes_down_to(hft_open_descriptors, before));
 }
 

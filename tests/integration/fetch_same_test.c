@@ -125,7 +125,7 @@ static void what_this_process_saw_last_helps_after_its_key_has_ended(void **stat
     expect(f, f->a, HF_FETCH(.load = hft_load, .arg = &page, .ttl_ms = 20), HF_LOADED, "content");
     HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "EXISTS page") == 0);
     page.same = true;
-    HFT_UNTIL_TRUE(hft_is_connected(f->a) && hft_is_connected(f->b)); /* each handshake has a script */
+    hft_until_connected(f);
     HFT_UNTIL_TRUE(hft_value_lane_is_up(f->a, 0) && hft_value_lane_is_up(f->a, 1));
     int64_t before = hft_server_calls(f->server, "evalsha");
     expect(f, f->a, HF_FETCH(.load = hft_load, .arg = &page, .ttl_ms = 60000), HF_LOADED, "content");

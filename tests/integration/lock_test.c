@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* lock_test.c - hf_lock_acquire and release: order, times and fences of grants, and the keys in Redis. */
-#include "tests/support/lock_lanes.h"
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -453,7 +452,7 @@ static void a_lingering_lease_is_taken_again_in_memory_and_given_up_when_asked_f
     int64_t fence = hf_lease_fence(lease);
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
     assert_int_equal(hft_lock_exists(f->server, "linger"), 1);
-    HFT_UNTIL_TRUE(hft_is_connected(f->a) && hft_is_connected(f->b)); /* each handshake has a script */
+    hft_until_connected(f);
     int64_t scripts = hft_server_calls(f->server, "evalsha"), sets = hft_server_calls(f->server, "set");
     lease = must_take(f, f->a, "linger", HF_LOCK(.linger_ms = 60000));
     assert_true(hf_lease_fence(lease) > fence);

@@ -2,7 +2,6 @@
 /* owners_test.c - the owner of a lease when threads end, their kernel ids come again, and processes fork. */
 #include "tests/support/pair.h"
 #include "tests/support/fds.h"
-#include "tests/support/lock_lanes.h"
 #include "tests/support/takers.h"
 
 #include <holdfast/redis.h>
@@ -256,7 +255,7 @@ static void who_reenters_without_a_descriptor_has_it_once_less(void **state)
     struct fixture *f = *state;
     struct rlimit limit;
     hf_lease *again, *lease = must_take(f, f->a, "owned", HF_LOCK(.reentrant = true));
-    HFT_UNTIL_TRUE(hft_is_connected(f->a) && hft_is_connected(f->b)); /* they open nothing from here on */
+    hft_until_connected(f); /* they open nothing from here on */
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, limit.rlim_max}), 0);
     hf_status status = hf_lock_acquire(f->a, "owned", HF_LOCK(.reentrant = true, .event_fd = true), &again, &f->error);

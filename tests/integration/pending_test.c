@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* pending_test.c - hf_lock_acquire_start and hf_pending_take: when a pending is decided, and what becomes of it. */
 #include "tests/support/pair.h"
+#include "tests/support/canceled.h"
 #include "tests/support/fds.h"
-#include "tests/support/lock_lanes.h"
 #include "tests/support/takers.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -335,7 +334,7 @@ static void its_descriptor_is_readable_from_then_on(void **state)
     assert_int_equal(hf_lease_release(must_take(f, f->b, "fd2", NULL), NULL), HF_OK);
     hf_lease *lease = must_take(f, f->a, "fd", NULL);
     assert_int_equal(hft_lock_keys(f->server), 1); /* the test's own connection too */
-    HFT_UNTIL_TRUE(hft_is_connected(f->a) && hft_is_connected(f->b));
+    hft_until_connected(f);
     int before = hft_open_descriptors();
     must_start(f, f->b, "fd", HF_LOCK(.wait_ms = 20000, .event_fd = true), NULL, &early);
     int fd = hf_pending_fd(early.pending);
@@ -387,15 +386,9 @@ static void a_server_that_goes_away_is_waited_for_as_threads_wait_for_it(void **
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, hft_pair_set_up, hft_pair_tear_down)
 
-/* It was canceled just before, and ends at the first point where it may. */
-static void *ask_for_fd_and_end(void *arg)
+static void ask_for_fd(void *arg)
 {
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    (void)pthread_cancel(pthread_self());
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     (void)hf_pending_fd(arg);
-    pthread_testcancel();
-    return NULL;
 }
 
 static void a_canceled_thread_leaves_a_descriptor_that_tells(void **state)
@@ -403,13 +396,9 @@ static void a_canceled_thread_leaves_a_descriptor_that_tells(void **state)
     struct fixture *f = *state;
     hf_pending *pending;
     hf_lease *lease;
-    pthread_t thread;
-    void *ended;
     assert_int_equal(hf_lock_acquire_start(f->a, "x", NULL, NULL, NULL, &pending, NULL), HF_OK);
     HFT_UNTIL_TRUE(hf_pending_is_done(pending));
-    assert_int_equal(pthread_create(&thread, NULL, ask_for_fd_and_end, pending), 0);
-    assert_int_equal(pthread_join(thread, &ended), 0);
-    assert_ptr_equal(ended, PTHREAD_CANCELED);
+    assert_true(hft_call_canceled(ask_for_fd, pending));
     struct pollfd in = {hf_pending_fd(pending), POLLIN, 0};
     assert_int_equal(poll(&in, 1, 0), 1);
     assert_int_equal(hf_pending_take(pending, &lease, NULL), HF_OK);

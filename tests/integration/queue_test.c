@@ -2,7 +2,6 @@
 /* queue_test.c - the remote queue: its living and dead waiters, and whether a busy holder learns that it is not
  * empty. */
 #include "core/protocol/scripts.h"
-#include "tests/support/lock_lanes.h"
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -326,7 +325,7 @@ static void a_client_that_only_waits_leaves_the_fence_counter_alone(void **state
     hf_lease *lease = must_take(f, f->a, "x", HF_LOCK(.lease_ms = 60000));
     hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 20000));
     HFT_UNTIL_TRUE(hft_queued(f->server, "x") == 1);
-    HFT_UNTIL_TRUE(hft_is_connected(f->a) && hft_is_connected(f->b)); /* each new connection raises the counter */
+    hft_until_connected(f);
     int64_t floors = hft_server_calls(f->server, "persist"), said = hft_server_calls(f->server, "hset");
     HFT_UNTIL_TRUE(hft_server_calls(f->server, "hset") >= said + 5); /* two seconds */
     assert_int_equal(hft_server_calls(f->server, "persist"), floors);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pair.c - see pair.h. */
 #include "tests/support/pair.h"
+#include "tests/support/lock_lanes.h"
 #include "tests/support/messages.h"
 #include "tests/support/takers.h"
 
@@ -39,6 +40,11 @@ hf_lease *must_take(struct fixture *f, hf_client *client, const char *name, cons
     if (hf_lock_acquire(client, name, options, &lease, &f->error) != HF_OK)
         fail_msg("%s", f->error.message);
     return lease;
+}
+
+void hft_until_connected(struct fixture *f)
+{
+    HFT_UNTIL_TRUE(hft_is_connected(f->a) && hft_is_connected(f->b));
 }
 
 void hft_until_it_listens(struct fixture *f, hf_client *client)
