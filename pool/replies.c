@@ -30,11 +30,11 @@ const char hfi_no_cluster[] = "Holdfast does not speak to clusters yet: name one
       "the server runs somebody's long script; wait for it, or SCRIPT KILL")                                 \
     X("ERR max number of clients reached", UNAVAILABLE, NOT_DONE, RECONNECT, 500,                            \
       "raise the server's maxclients, or close idle clients")                                                \
-    X("CLUSTERDOWN", UNAVAILABLE, NOT_DONE, KEEP, 500, hfi_no_cluster)                                           \
-    X("TRYAGAIN", UNAVAILABLE, NOT_DONE, KEEP, 100, hfi_no_cluster)                                              \
-    X("MOVED", UNAVAILABLE, NOT_DONE, KEEP, 0, hfi_no_cluster)                                                   \
-    X("ASK", UNAVAILABLE, NOT_DONE, KEEP, 100, hfi_no_cluster)                                                   \
-    X("CROSSSLOT", INVALID, NOT_DONE, KEEP, 0, hfi_no_cluster)                                                   \
+    X("CLUSTERDOWN", UNAVAILABLE, NOT_DONE, KEEP, 500, hfi_no_cluster)                                       \
+    X("TRYAGAIN", UNAVAILABLE, NOT_DONE, KEEP, 100, hfi_no_cluster)                                          \
+    X("MOVED", UNAVAILABLE, NOT_DONE, KEEP, 0, hfi_no_cluster)                                               \
+    X("ASK", UNAVAILABLE, NOT_DONE, KEEP, 100, hfi_no_cluster)                                               \
+    X("CROSSSLOT", INVALID, NOT_DONE, KEEP, 0, hfi_no_cluster)                                               \
     X("NOAUTH", DENIED, NOT_DONE, RECONNECT, 0,                                                              \
       "the server asks for a password: redis://user:password@host")                                          \
     X("WRONGPASS", DENIED, NOT_DONE, RECONNECT, 0,                                                           \
