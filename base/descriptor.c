@@ -16,7 +16,7 @@ int hfi_descriptor(int fd)
     if (fd < 0 || fd >= LOWEST)
         return fd;
     int moved = fcntl(fd, F_DUPFD_CLOEXEC, LOWEST), failed = errno;
-    (void)close(fd);
+    hfi_descriptor_close(fd);
     errno = failed;
     return moved;
 }
@@ -38,6 +38,11 @@ void hfi_event_clear(int fd)
     (void)syscall(SYS_read, fd, &count, sizeof count);
 }
 
+void hfi_descriptor_close(int fd)
+{
+    (void)syscall(SYS_close, fd);
+}
+
 bool hfi_descriptor_pipe(int ends[2])
 {
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -50,7 +55,7 @@ bool hfi_descriptor_pipe(int ends[2])
     failed = ends[0] < 0 ? failed : errno;
     for (int i = 0; i < 2; i++)
         if (ends[i] >= 0)
-            (void)close(ends[i]);
+            hfi_descriptor_close(ends[i]);
     errno = failed;
     return false;
 }

@@ -10,9 +10,11 @@
 /* Wrap it around the call that makes one, hfi_descriptor(socket(...)). Returns fd or its duplicate; -1 and errno. */
 int hfi_descriptor(int fd);
 int hfi_descriptor_event(void); /* a non-blocking eventfd */
-/* Make it readable, or no longer. libc's calls are cancellation points: a canceled thread would end there and tell nobody. */
+/* Make it readable, or no longer; close a descriptor. libc's calls are cancellation points: a canceled thread would end there, tell
+ * nobody, and leave what it was about to free. */
 void hfi_event_set(int fd);
 void hfi_event_clear(int fd);
+void hfi_descriptor_close(int fd);
 /* Another number with each call: the system gives a closed descriptor's fd to the next one. */
 uint32_t hfi_descriptor_number(void);
 bool hfi_descriptor_pipe(int ends[2]); /* false: errno */

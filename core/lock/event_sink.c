@@ -54,7 +54,7 @@ void hfi_handle_forked(hf_lease *lease)
 {
     int fd = atomic_load(&lease->event_fd);
     if (fd >= 0)
-        (void)close(fd);
+        hfi_descriptor_close(fd);
     if (lease->sink != NULL)
         free(lease->sink->label);
     for (int i = 0; lease->parts != NULL && i < lease->parts->count; i++)
@@ -264,7 +264,7 @@ int hf_lease_event_fd(hf_lease *lease)
     if (made < 0)
         return -1;
     if (!atomic_compare_exchange_strong(&lease->event_fd, &fd, made)) {
-        (void)close(made);
+        hfi_descriptor_close(made);
         return fd;
     }
     HFI_PERTURB("descriptor-to-condition");

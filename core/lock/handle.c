@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* handle.c - see handle.h; also the functions of lease.h that need no server. */
 #include "core/lock/handle.h"
+#include "base/descriptor.h"
 #include "base/perturb.h"
 #include "base/rare.h"
-#include "base/thread.h"
 #include "core/context/cached.h"
 #include "core/lock/lock.h"
 
 #include <holdfast/semaphore.h>
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #ifndef HFI_CHECKED
 _Static_assert(sizeof(hf_lease) <= 120, "`bench held` has a goal: malloc's chunk is of 128 bytes");
@@ -94,13 +93,6 @@ void hfi_handle_unref(hf_lease *lease)
     hfi_handle_drop(lease, 1);
 }
 
-static HFI_RARE void close_event(int fd)
-{
-    (void)hfi_thread_shield(); /* close() is a cancellation point */
-    (void)close(fd);
-    hfi_thread_unshield();
-}
-
 /* If the caller has all remaining references, no other thread can obtain one and the subtraction is not needed. */
 void hfi_handle_drop(hf_lease *lease, int count)
 {
@@ -109,7 +101,7 @@ void hfi_handle_drop(hf_lease *lease, int count)
         return;
     int fd = atomic_load(&lease->event_fd);
     if (fd >= 0)
-        close_event(fd);
+        hfi_descriptor_close(fd);
     if (lease->sink != NULL)
         client->lock_ops->free_sink(lease->sink);
     if (lease->parts != NULL) {

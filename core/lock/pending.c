@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct hf_pending {
     struct hfi_acquirer acquirer; /* the lock's mutex guards it, and the fields marked (mutex) */
@@ -51,7 +50,7 @@ static void unref(hf_pending *pending)
     hf_client *client = pending->client;
     int fd = atomic_load(&pending->fd);
     if (fd >= 0)
-        (void)close(fd);
+        hfi_descriptor_close(fd);
     free(pending->why);
     free(pending);
     hfi_table_unref(lock);
@@ -331,7 +330,7 @@ int hf_pending_fd(hf_pending *pending)
     if (made < 0)
         return -1;
     if (!atomic_compare_exchange_strong(&pending->fd, &fd, made)) {
-        (void)close(made);
+        hfi_descriptor_close(made);
         return fd;
     }
     HFI_PERTURB("descriptor-to-decided");
@@ -412,7 +411,7 @@ static hf_status take_forked(hf_pending *pending, hf_error *error)
 {
     int fd = atomic_load(&pending->fd);
     if (fd >= 0)
-        (void)close(fd);
+        hfi_descriptor_close(fd);
     if (atomic_load(&pending->decided) && pending->acquirer.waiter.verdict == HFI_GOT_LEASE)
         (void)hf_lease_release(pending->acquirer.lease, NULL);
     free(pending->why);

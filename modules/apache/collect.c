@@ -255,12 +255,21 @@ static apr_status_t free_body(void *data)
     return APR_SUCCESS;
 }
 
+/* What Apache says itself of an error goes past all filters but the protocol's, and is complete. */
+static bool was_answered_past_us(const struct hfm_load *load)
+{
+    const ap_filter_t *at = load->last->output_filters;
+    while (at != NULL && at != load->filter)
+        at = at->next;
+    return load->filter != NULL && at == NULL && load->last->eos_sent;
+}
+
 /* A handler need not end its answer itself; it may also have gone, and left it to another thread to answer. */
 static void end_answer(struct hfm_load *load)
 {
     apr_bucket_alloc_t *from = load->r->connection->bucket_alloc;
     apr_bucket_brigade *brigade = apr_brigade_create(load->r->pool, from);
-    if (load->last->next != NULL) /* redirected to a request that has told us nothing: refused, perhaps */
+    if (load->last->next != NULL || was_answered_past_us(load)) /* next: it has told us nothing; it was refused, perhaps */
         load->sent = true;
     if (load->complete || load->sent || load->failure != NULL)
         return;
@@ -370,7 +379,7 @@ int hfm_collect_send(struct hfm_load *load, const char *how)
     if (load->failure != NULL) { /* as without us: an error's page, or the end of the connection */
         hfm_page_hide_tags(r, load->settings);
         (void)ap_pass_brigade(r->proto_output_filters, brigade_of(load, load->failure));
-        return OK;
+        return load->rc == SUSPENDED ? SUSPENDED : OK;
     }
     if (load->sent || !load->complete)
         return load->rc;

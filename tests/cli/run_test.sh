@@ -132,8 +132,8 @@ ends_within() { # ends_within LEAST MOST OPTION...: ms that the lock of such a r
 
 a_lease_is_as_long_as_the_url_says() {
     ends_within 11000 62000 --url "$HOLDFAST_URL?lease_ms=60000"
-    ends_within 0 5400 --url "$HOLDFAST_URL?max_lease_ms=5000"
-    ends_within 0 8500 --url "$HOLDFAST_URL?lease_ms=60000" --lease 8
+    ends_within 1000 5400 --url "$HOLDFAST_URL?max_lease_ms=5000"
+    ends_within 1000 8500 --url "$HOLDFAST_URL?lease_ms=60000" --lease 8
     ends_within 5400 10500
     misused '--grace is more than half the lease (3s)' run --url "$HOLDFAST_URL?lease_ms=3000" --grace 2 a -- true
 }

@@ -446,15 +446,26 @@ static void release(void *arg)
     (void)hf_lease_release(arg, NULL);
 }
 
-static void a_canceled_thread_that_has_the_last_handle_leaves_nothing(void **state)
+static void take(void *arg)
+{
+    hf_lease *lease;
+    (void)hf_pending_take(arg, &lease, NULL);
+}
+
+static void a_canceled_thread_that_gives_a_handle_back_leaves_nothing(void **state)
 {
     struct fixture *f = *state;
     hft_until_connected(f);
     int before = hft_open_descriptors();
     hf_client *client = hft_client(f->server, NULL);
+    hf_pending *pending;
     hf_lease *lease = must_take(f, client, "x", HF_LOCK(.event_fd = true));
+    assert_int_equal(hf_lock_acquire_start(client, "y", NULL, NULL, NULL, &pending, NULL), HF_OK);
+    HFT_UNTIL_TRUE(hf_pending_is_done(pending));
+    assert_true(hf_pending_fd(pending) >= 0);
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
     assert_true(hft_call_canceled(release, lease));
+    assert_true(hft_call_canceled(take, pending));
     assert_true(hft_comes_down_to(hft_open_descriptors, before));
 }
 
@@ -531,7 +542,7 @@ int main(void)
         cmocka_unit_test(opening_and_closing_again_and_again_leaves_no_descriptor_and_no_thread),
         TEST(a_fork_child_owns_nothing_and_disturbs_nothing),
         TEST(a_fork_childs_copies_of_descriptors_go_with_its_close),
-        TEST(a_canceled_thread_that_has_the_last_handle_leaves_nothing),
+        TEST(a_canceled_thread_that_gives_a_handle_back_leaves_nothing),
         TEST(close_waits_for_a_look),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
