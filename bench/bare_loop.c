@@ -20,6 +20,7 @@ struct record {
 struct bench_bare {
     redisContext *context;
     struct record take, give;
+    bool is_ahead; /* a batch was sent whose replies are not read */
 };
 
 static _Thread_local struct record *recording; /* NULL: nothing is recorded */
@@ -77,14 +78,20 @@ struct bench_bare *bench_bare_open(const char *url, int port, const char *name)
     return bare;
 }
 
-static void ask(struct bench_bare *bare, const struct record *record, int replies, int type)
+static void list(struct bench_bare *bare, const struct record *record)
+{
+    if (redisAppendFormattedCommand(bare->context, record->bytes, record->size) != REDIS_OK)
+        bench_die("bare loop: %s", bare->context->errstr);
+}
+
+/* The last of so many replies is of that type. */
+static void read_replies(struct bench_bare *bare, int replies, int type)
 {
     redisReply *reply = NULL;
-    bool sent = redisAppendFormattedCommand(bare->context, record->bytes, record->size) == REDIS_OK;
     for (int i = 0; i < replies; i++) {
         if (reply != NULL)
             freeReplyObject(reply);
-        if (!sent || redisGetReply(bare->context, (void **)&reply) != REDIS_OK)
+        if (redisGetReply(bare->context, (void **)&reply) != REDIS_OK)
             bench_die("bare loop: %s", bare->context->errstr);
     }
     if (reply->type != type || (type == REDIS_REPLY_ARRAY && reply->element[0]->type != REDIS_REPLY_STATUS))
@@ -94,8 +101,27 @@ static void ask(struct bench_bare *bare, const struct record *record, int replie
 
 void bench_bare_pair(struct bench_bare *bare)
 {
-    ask(bare, &bare->take, COMMANDS, REDIS_REPLY_ARRAY);
-    ask(bare, &bare->give, 1, REDIS_REPLY_STRING);
+    list(bare, &bare->take);
+    read_replies(bare, COMMANDS, REDIS_REPLY_ARRAY);
+    list(bare, &bare->give);
+    read_replies(bare, 1, REDIS_REPLY_STRING);
+}
+
+void bench_bare_batch(struct bench_bare *bare, int pairs)
+{
+    int sent = 0;
+    for (int i = 0; i < pairs; i++) {
+        list(bare, &bare->take);
+        list(bare, &bare->give);
+    }
+    while (!sent)
+        if (redisBufferWrite(bare->context, &sent) != REDIS_OK)
+            bench_die("bare loop: %s", bare->context->errstr);
+    for (int i = 0; bare->is_ahead && i < pairs; i++) {
+        read_replies(bare, COMMANDS, REDIS_REPLY_ARRAY);
+        read_replies(bare, 1, REDIS_REPLY_STRING);
+    }
+    bare->is_ahead = true;
 }
 
 void bench_bare_close(struct bench_bare *bare)

@@ -8,6 +8,8 @@ struct bench_bare;
 
 struct bench_bare *bench_bare_open(const char *url, int port, const char *name);
 void bench_bare_pair(struct bench_bare *bare);
+/* Sends so many pairs in one piece, one piece ahead of the replies that it reads: the server is never without work. */
+void bench_bare_batch(struct bench_bare *bare, int pairs);
 void bench_bare_close(struct bench_bare *bare);
 
 #endif

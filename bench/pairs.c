@@ -60,6 +60,13 @@ static long step_bare(int index, void *arg)
     return 1;
 }
 
+static long step_batch(int index, void *arg)
+{
+    struct bench_pairs *pairs = arg;
+    bench_bare_batch(pairs->bare[index], pairs->threads);
+    return pairs->threads;
+}
+
 double bench_pairs_ours(void *arg, double seconds)
 {
     struct bench_pairs *pairs = arg;
@@ -86,18 +93,40 @@ static double bare_turn(void *arg, double seconds)
     return bench_crew(pairs->threads, seconds, step_bare, pairs, NULL);
 }
 
+static double batch_turn(void *arg, double seconds)
+{
+    return bench_crew(1, seconds, step_batch, arg, NULL);
+}
+
+static void open_bare(struct bench_pairs *pairs)
+{
+    if (pairs->bare != NULL)
+        return;
+    pairs->bare = calloc((size_t)pairs->threads, sizeof(struct bench_bare *));
+    for (int i = 0; i < pairs->threads; i++)
+        pairs->bare[i] = bench_bare_open(pairs->url, pairs->port, names[i]);
+}
+
 void bench_pairs_account(struct bench *bench, struct bench_pairs *pairs, const char *row)
 {
     struct bench_side ours = {"holdfast", bench_pairs_ours, pairs}, bare = {"bare loop", bare_turn, pairs},
                       plain = {"plain loop", bench_pairs_plain, pairs};
     char line[96];
-    if (pairs->bare == NULL) {
-        pairs->bare = calloc((size_t)pairs->threads, sizeof(struct bench_bare *));
-        for (int i = 0; i < pairs->threads; i++)
-            pairs->bare[i] = bench_bare_open(pairs->url, pairs->port, names[i]);
-    }
+    open_bare(pairs);
     (void)snprintf(line, sizeof line, "our bytes by a bare loop, %s", row);
     (void)bench_compare(bench, line, "pairs/s", NO_GOAL, &bare, &plain);
     (void)snprintf(line, sizeof line, "ours, %s", row);
     (void)bench_compare(bench, line, "pairs/s", NO_GOAL, &ours, &bare);
+}
+
+void bench_pairs_limit(struct bench *bench, struct bench_pairs *pairs, const char *row)
+{
+    struct bench_side ours = {"holdfast", bench_pairs_ours, pairs}, batch = {"batch", batch_turn, pairs},
+                      plain = {"plain loop", bench_pairs_plain, pairs};
+    char line[96];
+    open_bare(pairs);
+    (void)snprintf(line, sizeof line, "our bytes in batches, beside %s", row);
+    (void)bench_compare(bench, line, "pairs/s", NO_GOAL, &batch, &plain);
+    (void)snprintf(line, sizeof line, "ours, %s", row);
+    (void)bench_compare(bench, line, "pairs/s", NO_GOAL, &ours, &batch);
 }

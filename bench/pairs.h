@@ -29,5 +29,8 @@ void bench_pairs_compare(struct bench *bench, struct bench_pairs *pairs, const c
                          struct bench_goal goal);
 /* Two rows: what the commands cost, the bare loop beside the plain one, and what we cost, ours beside the bare one. */
 void bench_pairs_account(struct bench *bench, struct bench_pairs *pairs, const char *row);
+/* Two rows: what the server can do at most, one connection with a batch of as many pairs as there are threads beside the plain loop, and
+ * how much of that is made of it, ours beside the batch. */
+void bench_pairs_limit(struct bench *bench, struct bench_pairs *pairs, const char *row);
 
 #endif
