@@ -302,7 +302,9 @@ static void a_node_of_a_cluster_is_called_that(void **state)
     static const char hint[] = "Holdfast does not speak to clusters yet: name one primary";
     hf_lease *lease;
     (void)state;
-    (void)start_with("cluster-enabled yes\nuser part on >pw ~* &* +@all");
+    char config[100];
+    (void)snprintf(config, sizeof config, "cluster-enabled yes\ncluster-port %d\nuser part on >pw ~* &* +@all", hft_free_port());
+    (void)start_with(config);
     is_refused_with(HF_PROTOCOL, "is a node of a cluster", hint);
     say("ACL SETUSER part -info"); /* and where it is not told */
     is_refused_with(HF_UNAVAILABLE, "this is a cluster, the server says \"CLUSTERDOWN", hint);

@@ -104,7 +104,7 @@ static void end_keeper(struct hft_server *server)
         ;
 }
 
-static int free_port(void)
+int hft_free_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
@@ -230,7 +230,7 @@ static struct hft_server *start(const char *config, bool tcp, const char *identi
     server->owner = getpid();
     server->identity = identity;
     server->is_sentinel = is_sentinel;
-    server->port = tcp ? free_port() : 0;
+    server->port = tcp ? hft_free_port() : 0;
     if (identity != NULL)
         (void)snprintf(server->url, sizeof server->url, "rediss://127.0.0.1:%d?tls_ca_file=%s/ca.pem", server->port,
                        server->folder);

@@ -27,6 +27,7 @@ const char *hft_server_socket(const struct hft_server *server);
 const char *hft_server_url(const struct hft_server *server);    /* "unix:///tmp/...", "redis://127.0.0.1:6401", "rediss://..." */
 const char *hft_server_folder(const struct hft_server *server);
 int         hft_server_port(const struct hft_server *server);   /* 0: unix socket only */
+int         hft_free_port(void);                                /* of 127.0.0.1, a moment ago */
 pid_t       hft_server_pid(const struct hft_server *server);    /* 0 while killed */
 
 void hft_server_freeze(struct hft_server *server);  /* SIGSTOP */
