@@ -377,16 +377,15 @@ static void statistics_count_what_happened(void **state)
     hf_client_stats(f->a, &stats);
     assert_int_equal(stats.acquired + stats.held + stats.waiting, 0);
     hf_lease *lease = must_take(f, f->a, "one", NULL);
-    hf_lease *second = must_take(f, f->a, "two", HF_LOCK(.lease_ms = 1200));
+    hf_lease *second = must_take(f, f->a, "two", HF_LOCK(.lease_ms = 2400));
     assert_int_equal(hf_lock_acquire(f->b, "one", NULL, &none, NULL), HF_BUSY);
     assert_int_equal(hf_lock_acquire(f->b, "one", HF_LOCK(.wait_ms = 20), &none, NULL), HF_TIMEOUT);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(hf_fetch(f->a, "page", HF_FETCH(.load = hft_load, .arg = &page), &value, NULL), HF_OK);
         hf_value_free(value);
     }
-    do
-        hf_client_stats(f->a, &stats);
-    while (stats.renewals < 2 && stats.lost == 0);
+    HFT_WHILE_RENEWED(f->a, 2, hf_lease_is_valid(second));
+    hf_client_stats(f->a, &stats);
     assert_int_equal(stats.acquired, 3); /* the fetch's lease is one */
     assert_int_equal(stats.held, 2);
     assert_int_equal(stats.released, 1);
