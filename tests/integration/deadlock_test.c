@@ -189,14 +189,14 @@ static void threads_of_an_owner_that_take_turns_are_no_ring(void **state)
     hf_lease *before = must_take(f, client, "turns", NULL);
     bool had[THREADS] = {false};
     for (int i = 0; i < THREADS; i++)
-        hft_take(&takers[i], client, "turns", HF_LOCK(.owner = 7, .lease_ms = 300, .wait_ms = HF_FOREVER));
+        hft_take(&takers[i], client, "turns", HF_LOCK(.owner = 7, .lease_ms = 900, .wait_ms = HF_FOREVER));
     HFT_UNTIL_TRUE(hft_waiting_here(client, "turns") == THREADS);
     assert_int_equal(hf_lease_release(before, NULL), HF_OK);
     for (int turn = 0; turn < THREADS; turn++) {
         int next = -1;
         HFT_UNTIL_TRUE((next = one_more(takers, had, THREADS)) >= 0);
         had[next] = true;
-        HFT_WHILE_RENEWED(client, 2, one_more(takers, had, THREADS) < 0); /* 100 ms each, five looks */
+        HFT_WHILE_RENEWED(client, 1, one_more(takers, had, THREADS) < 0); /* after 300 ms, several looks */
         assert_int_equal(hft_taken(&takers[next]), HF_OK);
         assert_int_equal(hf_lease_release(takers[next].lease, NULL), HF_OK);
     }

@@ -51,7 +51,7 @@ static void nor_behind_a_thread_with_a_longer_lease(void **state)
         hf_lease *lease;
         hft_speak(f, ways[i].dialect);
         assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 600000), &lease, NULL), HF_OK);
-        hft_take(&taker, f->client, "x", HF_LOCK(.lease_ms = 300, .wait_ms = 20000));
+        hft_take(&taker, f->client, "x", HF_LOCK(.lease_ms = 900, .wait_ms = 20000));
         HFT_UNTIL_TRUE(hft_waiting_here(f->client, "x") == 1);
         assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
         assert_int_equal(hft_taken(&taker), HF_OK);
@@ -69,9 +69,9 @@ static void nor_does_an_end_of_a_key_beside_the_list(void **state)
     hf_lease *lease;
     char command[80];
     hft_speak(f, "tokens:2");
-    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 300), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 900), &lease, NULL), HF_OK);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        (void)snprintf(command, sizeof command, "PEXPIRE SEMAPHORE:x:%s 200", keys[i]);
+        (void)snprintf(command, sizeof command, "PEXPIRE SEMAPHORE:x:%s 600", keys[i]);
         HFT_DO(f, command);
     }
     HFT_WHILE_RENEWED(f->client, 3, hf_lease_is_valid(lease));
@@ -85,7 +85,7 @@ static void a_key_of_another_type_is_left_as_it_is(void **state)
     hf_lease *lease;
     hft_speak(f, "redlock");
     HFT_DO(f, "SET hf:wait:{x}:x theirs");
-    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 300), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 900), &lease, NULL), HF_OK);
     HFT_WHILE_RENEWED(f->client, 2, hf_lease_is_valid(lease));
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
     assert_string_equal(hft_says(f, "PTTL hf:wait:{x}:x"), "-1");

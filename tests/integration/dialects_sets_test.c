@@ -35,7 +35,7 @@ static void a_set_that_nobody_waits_for_is_not_asked_about(void **state)
     f->client = hft_client(f->server, NULL);
     assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.dialect = "set:a"), &lease, NULL), HF_OK);
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
-    assert_int_equal(hf_lock_acquire(f->client, "z", HF_LOCK(.lease_ms = 300), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->client, "z", HF_LOCK(.lease_ms = 900), &lease, NULL), HF_OK);
     HFT_DO(f, "SADD b y");
     wait_for(f, &taker, "set:b", "y", "b");
     for (int i = 0; i < 10; i++)

@@ -182,7 +182,7 @@ static void a_key_without_expiry_gets_one_where_the_recipe_says_so(void **state)
     hf_lease *lease;
     hft_speak(f, "setnx");
     freeReplyObject(hft_server_ask(f->server, "SETNX x theirs"));
-    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 300, .wait_ms = 20000), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 900, .wait_ms = 20000), &lease, NULL), HF_OK);
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }
 
@@ -237,7 +237,7 @@ static void fences_rise_in_a_dialect_too(void **state)
         assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
     }
     hf_lease *lease = NULL;
-    assert_int_equal(hf_lock_acquire(f->client, "y", HF_LOCK(.lease_ms = 300), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->client, "y", HF_LOCK(.lease_ms = 900), &lease, NULL), HF_OK);
     HFT_WHILE_RENEWED(f->client, 4, hf_lease_is_valid(lease));
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
     assert_string_equal(hft_says(f, "GET y"), "0");
@@ -403,9 +403,9 @@ static void who_polls_has_a_turn_beside_threads_of_one_process_too(void **state)
     struct hft_taker first, second;
     hft_speak(f, "redlock");
     hf_lease *lease = NULL;
-    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 300), &lease, NULL), HF_OK);
-    hft_take(&first, f->client, "x", HF_LOCK(.lease_ms = 300, .wait_ms = 20000));
-    hft_take(&second, f->client, "x", HF_LOCK(.lease_ms = 300, .wait_ms = 20000));
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 900), &lease, NULL), HF_OK);
+    hft_take(&first, f->client, "x", HF_LOCK(.lease_ms = 900, .wait_ms = 20000));
+    hft_take(&second, f->client, "x", HF_LOCK(.lease_ms = 900, .wait_ms = 20000));
     HFT_UNTIL_TRUE(hft_waiting_here(f->client, "x") == 2);
     HFT_DO(f, "HSET hf:wait:{x}:x turn 1"); /* begun long ago */
     HFT_WHILE_RENEWED(f->client, 2, hf_lease_is_valid(lease));
@@ -506,9 +506,9 @@ static void who_tracks_a_list_does_not_ask_all_the_time(void **state)
     HFT_DO(f, "LPOP SEMAPHORE:x:AVAILABLE", "HSET SEMAPHORE:x:GRABBED 0 1.5");
     hft_take(&taker, other, "x", HF_LOCK(.wait_ms = 20000));
     HFT_UNTIL_TRUE(hft_server_calls(f->server, "client|tracking") > 0);
-    assert_int_equal(hf_lock_acquire(f->client, "y", HF_LOCK(.lease_ms = 300), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->client, "y", HF_LOCK(.lease_ms = 900), &lease, NULL), HF_OK);
     uint64_t asked = hft_commands(other);
-    HFT_WHILE_RENEWED(f->client, 10, hft_commands(other) - asked < 10); /* a second */
+    HFT_WHILE_RENEWED(f->client, 4, hft_commands(other) - asked < 10); /* a second */
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
     int64_t given_ms = hft_boottime_ms();
     HFT_DO(f, "HDEL SEMAPHORE:x:GRABBED 0", "LPUSH SEMAPHORE:x:AVAILABLE 0");

@@ -138,7 +138,7 @@ static void only_another_grant_is_another_leader(void **state)
     struct record record;
     hf_observer *observer = must_observe(f, f->b, "chief", &record);
     HFT_UNTIL_TRUE(sees_nobody(&record));
-    const hf_lock_options *options = HF_LOCK(.lease_ms = 300, .linger_ms = 60000, .wait_ms = 5000, .owner_label = "us");
+    const hf_lock_options *options = HF_LOCK(.lease_ms = 900, .linger_ms = 60000, .wait_ms = 5000, .owner_label = "us");
     hf_lease *lease = must_take(f, f->a, "chief", options);
     HFT_UNTIL_TRUE(sees(&record, "us"));
     int64_t before = hft_server_calls(f->server, "publish");

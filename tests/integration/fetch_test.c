@@ -272,7 +272,7 @@ static void a_key_may_be_as_long_as_a_page(void **state)
     memset(key, 'k', sizeof key);
     key[HF_KEY_MAX] = 0;
     f->page.stay = true;
-    hft_fetch(&first, f->a, key, PAGE(.wait_ms = 20000, .lease_ms = 300));
+    hft_fetch(&first, f->a, key, PAGE(.wait_ms = 20000, .lease_ms = 900));
     HFT_UNTIL_TRUE(f->page.inside == 1);
     hft_fetch(&remote, f->b, key, HF_FETCH(.load = hft_load, .arg = &theirs, .wait_ms = 20000));
     HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "EXISTS hf:queue:{%s}:hf:fetch:{%s}", key, key) == 1);

@@ -233,7 +233,7 @@ static void it_is_lost_with_the_first_of_its_names(void **state)
     struct fixture *f = *state;
     struct heard heard = {0};
     hf_lease *lease = must_take_all(f, f->a, three, 3,
-                                    HF_LOCK(.lease_ms = 600, .on_event = hear, .arg = &heard, .event_fd = true));
+                                    HF_LOCK(.lease_ms = 900, .on_event = hear, .arg = &heard, .event_fd = true));
     struct pollfd fd = {.fd = hf_lease_event_fd(lease), .events = POLLIN};
     HFT_WHILE_RENEWED(f->a, 4, hf_lease_is_valid(lease));
     assert_int_equal(poll(&fd, 1, 0), 0);

@@ -250,7 +250,7 @@ static void what_was_granted_is_kept_and_renewed_until_it_is_taken(void **state)
 {
     struct fixture *f = *state;
     struct note note = {.pending = NULL};
-    must_start(f, f->a, "kept", HF_LOCK(.lease_ms = 300), NULL, &note);
+    must_start(f, f->a, "kept", HF_LOCK(.lease_ms = 900), NULL, &note);
     HFT_UNTIL_TRUE(hf_pending_is_done(note.pending));
     HFT_WHILE_RENEWED(f->a, 6, hft_lock_exists(f->server, "kept") == 1); /* two leases long */
     assert_int_equal(take(&note), HF_OK);
@@ -274,7 +274,7 @@ static void what_is_lost_before_take_is_lost_and_nobody_is_told_of_it_twice(void
     struct fixture *f = *state;
     struct note lost = {.pending = NULL}, ends = {.pending = NULL};
     hf_stats stats = {0};
-    must_start(f, f->a, "lost", HF_LOCK(.lease_ms = 300, .on_event = count_event), NULL, &lost);
+    must_start(f, f->a, "lost", HF_LOCK(.lease_ms = 900, .on_event = count_event), NULL, &lost);
     HFT_UNTIL_TRUE(hf_pending_is_done(lost.pending));
     assert_int_equal(hft_server_ask_integer(f->server, "DEL hf:{lost}"), 1);
     HFT_UNTIL_TRUE((hf_client_stats(f->a, &stats), stats.lost == 1));

@@ -177,7 +177,7 @@ static void what_lingers_serves_the_next_and_goes_back_when_it_is_wanted(void **
 static void permits_are_renewed(void **state)
 {
     struct fixture *f = *state;
-    hf_lease *two = must_have(f, f->a, 3, 2, HF_LOCK(.lease_ms = 300)), *one = must_have(f, f->a, 3, 1, HF_LOCK(.lease_ms = 300));
+    hf_lease *two = must_have(f, f->a, 3, 2, HF_LOCK(.lease_ms = 900)), *one = must_have(f, f->a, 3, 1, HF_LOCK(.lease_ms = 900));
     HFT_WHILE_RENEWED(f->a, 6, hf_lease_is_valid(two) && hf_lease_is_valid(one) && out(f) == 3);
     must_release(two);
     HFT_WHILE_RENEWED(f->a, 2, hf_lease_is_valid(one) && out(f) == 1);

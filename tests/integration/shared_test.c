@@ -223,7 +223,7 @@ static void leases_of_readers_are_renewed_each_by_its_own_process(void **state)
 static void a_lease_is_as_long_as_its_longest_reader_wants(void **state)
 {
     struct fixture *f = *state;
-    hf_lease *brief = must_take(f, f->a, "r", SHARED(.lease_ms = 300)), *lengthy = must_take(f, f->a, "r", SHARED(.lease_ms = 5000));
+    hf_lease *brief = must_take(f, f->a, "r", SHARED(.lease_ms = 900)), *lengthy = must_take(f, f->a, "r", SHARED(.lease_ms = 5000));
     HFT_UNTIL_TRUE(hf_lease_remaining_ms(lengthy) > 1000);
     must_release(brief);
     must_release(lengthy);
@@ -233,9 +233,9 @@ static void all_readers_of_a_lease_hear_of_its_loss(void **state)
 {
     enum { MANY = 5 };
     struct fixture *f = *state;
-    hf_lease *leases[MANY], *other = must_take(f, f->b, "r", SHARED(.lease_ms = 300));
+    hf_lease *leases[MANY], *other = must_take(f, f->b, "r", SHARED(.lease_ms = 900));
     for (int i = 0; i < MANY; i++)
-        leases[i] = must_take(f, f->a, "r", SHARED(.lease_ms = 300, .event_fd = true));
+        leases[i] = must_take(f, f->a, "r", SHARED(.lease_ms = 900, .event_fd = true));
     freeReplyObject(hft_server_ask(f->server, "DEL hf:{r}"));
     for (int i = 0; i < MANY; i++) {
         struct pollfd fd = {.fd = hf_lease_event_fd(leases[i]), .events = POLLIN};
@@ -408,7 +408,7 @@ static void readers_come_in_beside_a_downgraded_holder(void **state)
 static void a_downgraded_lease_lives_and_ends_as_a_readers(void **state)
 {
     struct fixture *f = *state;
-    hf_lease *first = must_take(f, f->a, "r", HF_LOCK(.lease_ms = 300, .linger_ms = 60000));
+    hf_lease *first = must_take(f, f->a, "r", HF_LOCK(.lease_ms = 900, .linger_ms = 60000));
     assert_int_equal(hf_lease_downgrade(first, &f->error), HF_OK);
     must_release(must_share(f, f->a, "r")); /* nobody waits: it does not wait for itself */
     hf_lease *other = must_share(f, f->b, "r");

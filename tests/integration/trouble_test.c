@@ -113,7 +113,7 @@ static void a_server_killed_under_a_lease_loses_it_and_the_client_goes_on(void *
 {
     struct fixture *f = *state;
     hf_lease *lease;
-    assert_int_equal(hf_lock_acquire(f->client, "held", HF_LOCK(.lease_ms = 800), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->client, "held", HF_LOCK(.lease_ms = 1500), &lease, NULL), HF_OK);
     hft_server_kill(f->server);
     assert_true(hf_lease_is_valid(lease)); /* nobody else can have it yet */
     hft_server_restart(f->server);

@@ -156,7 +156,7 @@ static void a_full_server_renews_and_releases_by_that_clock(void **state)
     say("ACL SETUSER part -time");
     hf_client *client = hft_client(server, &as_part);
     hf_lease *lease;
-    assert_int_equal(hf_lock_acquire(client, "x", HF_LOCK(.lease_ms = 300), &lease, &error), HF_OK);
+    assert_int_equal(hf_lock_acquire(client, "x", HF_LOCK(.lease_ms = 900), &lease, &error), HF_OK);
     say("CONFIG SET maxmemory 1");
     HFT_WHILE_RENEWED(client, 3, hf_lease_is_valid(lease));
     assert_int_equal(hf_lease_release(lease, &error), HF_OK);
