@@ -88,6 +88,8 @@ void hfi_fetch_abandon(struct hfi_fetch *f, const hf_error *failure);
 hf_status hfi_fetch_refresh_aside(struct hfi_fetch *f, int64_t soft_ms, hf_value **value, hf_error *error);
 /* Has the value loaded by a loader thread, and waits for it until wait_ms after the call began. */
 hf_status hfi_fetch_load_aside(struct hfi_fetch *f, hf_value **value, hf_error *error);
+/* Why there is no value, for BUSY, TIMEOUT and CLOSED. Returns status. */
+hf_status hfi_fetch_explain(const struct hfi_fetch *f, hf_status status, hf_error *error);
 /* Runs a job: an hfi_aside_run (aside.h). */
 void hfi_fetch_run(hf_client *client, struct hfi_aside_job *job);
 

@@ -54,7 +54,7 @@ HFI_RARE hf_status hfi_fetch_refresh_aside(struct hfi_fetch *f, int64_t soft_ms,
     return status == HF_OK ? give(f, &waiter, value, error) : status;
 }
 
-static hf_status explain(const struct hfi_fetch *f, hf_status status, hf_error *error)
+hf_status hfi_fetch_explain(const struct hfi_fetch *f, hf_status status, hf_error *error)
 {
     char key[160];
     (void)hfi_quote(key, sizeof key, f->key->text, f->key->size);
@@ -84,7 +84,7 @@ static hf_status wait_for_a_load(struct hfi_fetch *f, int64_t until_ns, hf_value
         return status;
     status = hfi_aside_wait(f->client, &waiter, f->options->cancel, until_ns);
     if (status != HF_OK)
-        return explain(f, status, error);
+        return hfi_fetch_explain(f, status, error);
     if (waiter.status == HF_OK)
         return give(f, &waiter, value, error);
     if (waiter.status == HF_BUSY || waiter.status == HF_CANCELED || waiter.status == HF_TIMEOUT)
@@ -100,7 +100,7 @@ HFI_RARE hf_status hfi_fetch_load_aside(struct hfi_fetch *f, hf_value **value, h
     hf_status status = HF_OK;
     if (f->options->wait_ms == HF_OFF) {
         status = post(f, HFI_LOAD, NULL, error);
-        return status == HF_OK ? explain(f, HF_BUSY, error) : status;
+        return status == HF_OK ? hfi_fetch_explain(f, HF_BUSY, error) : status;
     }
     if (f->client->order != NULL)
         status = hfi_fetch_need_lock(f, error);

@@ -303,11 +303,13 @@ static void wait_for(struct many *many, struct part *part)
                           .lane = part->fetch.lane, .reads = part->fetch.lane};
     hf_fetch_options options = *many->options;
     int64_t spent_ms = (f.since_ns - part->since_ns) / HFI_MS;
+    bool is_over = options.wait_ms > 0 && spent_ms >= options.wait_ms;
     if (options.wait_ms > 0)
-        options.wait_ms = spent_ms < options.wait_ms ? options.wait_ms - spent_ms : HF_OFF;
+        options.wait_ms = is_over ? HF_OFF : options.wait_ms - spent_ms;
     f.options = &options;
     part->error.status = HF_OK;
-    end(part, hfi_fetch_attempts(&f, &part->item->value, &part->error));
+    hf_status status = hfi_fetch_attempts(&f, &part->item->value, &part->error);
+    end(part, status == HF_BUSY && is_over ? hfi_fetch_explain(&f, HF_TIMEOUT, &part->error) : status);
     hfi_fetch_done(&f);
 }
 

@@ -20,6 +20,7 @@
 struct origin { /* what load_many does, and what is seen of it */
     _Atomic(int) runs, keys;
     _Atomic(bool) stay;
+    int64_t takes_ms;
     const char *leaves, *fails; /* keys that it does not answer, that it fails */
     hf_status returns;
 };
@@ -69,7 +70,8 @@ static hf_status load_many(hf_loading *const *loadings, size_t count, void *arg)
     struct origin *origin = arg;
     atomic_fetch_add(&origin->runs, 1);
     atomic_fetch_add(&origin->keys, (int)count);
-    while (atomic_load(&origin->stay))
+    int64_t began_ms = hft_boottime_ms();
+    while (atomic_load(&origin->stay) || hft_boottime_ms() < began_ms + origin->takes_ms)
         (void)sched_yield();
     for (size_t i = 0; i < count; i++) {
         char text[32];
@@ -214,7 +216,7 @@ static void what_another_loads_is_waited_for(void **state)
     atomic_store(&f->page.stay, true);
     hft_fetch(&fetcher, f->b, "k1", HF_FETCH(.load = hft_load, .arg = &f->page, .ttl_ms = 60000));
     HFT_UNTIL_TRUE(atomic_load(&f->page.inside) == 1);
-    assert_int_equal(hf_fetch_many(f->a, f->items, 3, MANY(.ttl_ms = 60000, .wait_ms = 50), &f->error), HF_TIMEOUT);
+    assert_int_equal(hf_fetch_many(f->a, f->items, 3, MANY(.ttl_ms = 60000, .wait_ms = 1000), &f->error), HF_TIMEOUT);
     assert_int_equal(f->items[1].status, HF_TIMEOUT);
     expect(&f->items[0], HF_LOADED);
     expect(&f->items[2], HF_LOADED);
@@ -224,6 +226,25 @@ static void what_another_loads_is_waited_for(void **state)
     assert_string_equal(f->items[1].value->data, "one");
     assert_int_equal(f->origin.keys, 2);
     free_all(f, 3);
+    assert_int_equal(hft_fetched(&fetcher), HF_OK);
+    hf_value_free(fetcher.value);
+}
+
+/* Its own loads have used up the time. */
+static void what_another_loads_is_late_then(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_fetcher fetcher;
+    atomic_store(&f->page.stay, true);
+    f->origin.takes_ms = 100;
+    hft_fetch(&fetcher, f->b, "k1", HF_FETCH(.load = hft_load, .arg = &f->page, .ttl_ms = 60000));
+    HFT_UNTIL_TRUE(atomic_load(&f->page.inside) == 1);
+    assert_int_equal(hf_fetch_many(f->a, f->items, 3, MANY(.ttl_ms = 60000, .wait_ms = 50), &f->error), HF_TIMEOUT);
+    assert_string_equal(f->error.message, "\"k1\" was not loaded within wait_ms");
+    free_all(f, 3);
+    assert_int_equal(hf_fetch_many(f->a, f->items, 3, MANY(.ttl_ms = 60000, .wait_ms = HF_OFF), &f->error), HF_BUSY);
+    free_all(f, 3);
+    atomic_store(&f->page.stay, false);
     assert_int_equal(hft_fetched(&fetcher), HF_OK);
     hf_value_free(fetcher.value);
 }
@@ -435,6 +456,7 @@ int main(void)
         TEST(an_item_fails_by_itself),
         TEST(an_old_value_is_the_answer_where_another_loads),
         TEST(what_another_loads_is_waited_for),
+        TEST(what_another_loads_is_late_then),
         TEST(two_calls_over_the_same_keys_in_any_order_end),
         TEST(near_ones_cost_nothing),
         TEST(without_a_server_the_last_seen_ones_are_the_answer),
