@@ -59,6 +59,13 @@ hf_status hfi_fail(hf_error *error, hf_status status, const char *hint, const ch
     return status;
 }
 
+hf_status hfi_fail_by(hf_error *error, hf_status status, const hf_error *why)
+{
+    if (status != HF_OK && error != NULL)
+        *error = *why;
+    return status;
+}
+
 void hfi_fail_server(hf_error *error, const char *server)
 {
     if (error != NULL)

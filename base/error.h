@@ -9,6 +9,9 @@
 hf_status hfi_fail(hf_error *error, hf_status status, const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Why an attempt failed becomes why the call does; HF_OK leaves *error as it is. Returns status. */
+hf_status hfi_fail_by(hf_error *error, hf_status status, const hf_error *why);
+
 /* Further facts, to be set after hfi_fail; a NULL error is fine. */
 void hfi_fail_server(hf_error *error, const char *server);
 void hfi_fail_errno(hf_error *error, int os_errno);

@@ -199,9 +199,7 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
         all->why = why;
     }
     hfi_borrowers_unlock(all);
-    if (status != HF_OK && error != NULL)
-        *error = why;
-    return status;
+    return hfi_fail_by(error, status, &why);
 }
 
 /* May this connection, idle until now, be lent? */

@@ -277,9 +277,7 @@ hf_status hf_fetch(hf_client *client, const char *text, const hf_fetch_options *
         status = hfi_name_take(HFI_FETCH, text, options.key_size, &key, error);
     if (status == HF_OK) {
         hf_error why = {.status = HF_OK}; /* failures on the way to an answer do not reach the caller */
-        status = fetch_key(client, &key, &options, value, &why);
-        if (status != HF_OK && error != NULL)
-            *error = why;
+        status = hfi_fail_by(error, fetch_key(client, &key, &options, value, &why), &why);
     }
     hfi_client_leave(client);
     return status;

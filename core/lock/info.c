@@ -253,18 +253,18 @@ static hf_status ask_clock_key(hf_client *client, const char *command, int64_t *
 static hf_status ask_time(hf_client *client, int64_t *now_us, hf_error *error)
 {
     redisReply *reply;
+    hf_error why;
     hf_status status = hfi_call_done(client, lane_of(client), hfi_wire_words("TIME", NULL), NULL,
-                                     "cannot ask the server for the time", &reply, error);
+                                     "cannot ask the server for the time", &reply, &why);
     int64_t end_ms = -1, left_ms = -1;
-    hf_error refused;
     bool withheld = status == HF_DENIED || status == HF_PROTOCOL; /* from this user, or by the operator from all */
-    if (withheld && ask_clock_key(client, "PEXPIRETIME", &end_ms, &refused) == HF_OK &&
-        ask_clock_key(client, "PTTL", &left_ms, &refused) == HF_OK && end_ms >= 0 && left_ms >= 0) {
+    if (withheld && ask_clock_key(client, "PEXPIRETIME", &end_ms, NULL) == HF_OK &&
+        ask_clock_key(client, "PTTL", &left_ms, NULL) == HF_OK && end_ms >= 0 && left_ms >= 0) {
         *now_us = (end_ms - left_ms) * 1000;
         return HF_OK;
     }
     if (status != HF_OK)
-        return status;
+        return hfi_fail_by(error, status, &why);
     *now_us = hfi_wire_number(reply, 0, 0) * 1000000 + hfi_wire_number(reply, 1, 0);
     freeReplyObject(reply);
     return HF_OK;
@@ -385,16 +385,17 @@ static hf_status list(struct survey *survey, const char *glob, hf_error *error)
 static hf_status list_all(hf_client *client, enum hfi_use use, const char *glob, hf_holder_fn *visit, void *arg, hf_error *error)
 {
     struct survey survey = {.client = client, .use = use, .visit = visit, .arg = arg};
+    hf_error why; /* of a key that is left out, too */
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
-    status = visit == NULL ? hfi_fail(error, HF_INVALID, "", "visit is NULL")
+    status = visit == NULL ? hfi_fail(&why, HF_INVALID, "", "visit is NULL")
              : client->dialect != NULL && use == HFI_MUTEX
-                 ? hfi_fail(error, HF_INVALID, "ask for a name (show), or list with a client that has no dialect",
+                 ? hfi_fail(&why, HF_INVALID, "ask for a name (show), or list with a client that has no dialect",
                             "the locks of a dialect cannot be listed: their keys are other programs'")
-                 : list(&survey, glob, error);
+                 : list(&survey, glob, &why);
     hfi_client_leave(client);
-    return status;
+    return hfi_fail_by(error, status, &why);
 }
 
 hf_status hf_lock_list(hf_client *client, const char *glob, hf_holder_fn *visit, void *arg, hf_error *error)

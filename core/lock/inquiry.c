@@ -85,11 +85,8 @@ static hf_status verdict(hf_lease *lease, const struct asking *asking, hf_error 
         hfi_fail_server(error, hfi_pool_server_name(client->pool));
         return HF_UNKNOWN;
     }
-    if (asking->found == HFI_FOUND_ERROR) {
-        if (error != NULL)
-            *error = asking->inquiry.why;
-        return asking->inquiry.why.status;
-    }
+    if (asking->found == HFI_FOUND_ERROR)
+        return hfi_fail_by(error, asking->inquiry.why.status, &asking->inquiry.why);
     hfi_mutex_lock(lock->mutex);
     if (asking->found != HFI_FOUND_SAME && lease->holds && lock->token.grant == asking->inquiry.token.grant)
         lose(lock, asking);

@@ -275,6 +275,7 @@ static hf_status check(const char *const *names, size_t count, const hf_lock_opt
 static hf_status acquire(hf_client *client, const char *const *names, size_t count, const hf_lock_options *options,
                          hf_lease **lease, hf_error *error)
 {
+    hf_error why = {.status = HF_OK}; /* a set that was not free at once may be had later */
     struct set *set = malloc(sizeof *set);
     if (set == NULL)
         return hfi_fail(error, HF_NOMEM, "", "no memory for the names of a multilock");
@@ -290,20 +291,20 @@ static hf_status acquire(hf_client *client, const char *const *names, size_t cou
     set->count = 0;
     int64_t now = hfi_now(client->clock);
     set->until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
-    hf_status status = find_all(set, names, count, error);
+    hf_status status = find_all(set, names, count, &why);
     if (status == HF_OK)
-        status = look_for_own(set, error);
+        status = look_for_own(set, &why);
     if (status == HF_OK && client->order != NULL)
         want_all(set);
     if (status == HF_OK)
-        status = take(set, lease, error);
+        status = take(set, lease, &why);
     if (status == HF_OK && client->order != NULL)
         hold_all(set, *lease);
     if (status == HF_OK)
         hfi_handle_hand_out(*lease);
     unref_all(set);
     free(set);
-    return status;
+    return hfi_fail_by(error, status, &why);
 }
 
 hf_status hf_multilock_acquire(hf_client *client, const char *const *names, size_t count,

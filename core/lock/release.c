@@ -245,11 +245,8 @@ static HFI_RARE hf_status give_back_parts(hf_lease *whole, bool wait, hf_error *
             hfi_lane_flush_posted(parts->at[i].lease->lock->lane);
         }
         hf_status status = end_parting(parts->at[i].lease, wait, parting, &why);
-        if (!is_worse(status, worst))
-            continue;
-        worst = status;
-        if (error != NULL)
-            *error = why;
+        if (is_worse(status, worst))
+            worst = hfi_fail_by(error, status, &why);
     }
     free(partings);
     return worst;

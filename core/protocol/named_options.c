@@ -15,9 +15,8 @@ static bool parse_number(const char *text, enum hfi_option_kind kind, unsigned w
         int64_t least, most;
     } bounds[] = {[HFI_TIME] = {INT64_MIN, INT64_MAX}, [HFI_BYTES] = {INT64_MIN, INT64_MAX}, [HFI_SIZE] = {0, INT64_MAX},
                   [HFI_COUNT] = {INT_MIN, INT_MAX},  [HFI_FLAG] = {0, 1}};
-    bool is_signed = kind == HFI_TIME || kind == HFI_BYTES;
     const char *digits = text + (*text == '-');
-    if (strcmp(text, "off") == 0 && (is_signed || kind == HFI_FLAG || (words & HFI_OR_OFF) != 0)) {
+    if (strcmp(text, "off") == 0 && (kind == HFI_FLAG || (words & HFI_OR_OFF) != 0)) {
         *number = kind == HFI_FLAG ? 0 : HF_OFF;
         return true;
     }
@@ -25,7 +24,7 @@ static bool parse_number(const char *text, enum hfi_option_kind kind, unsigned w
         *number = HF_ALL;
         return true;
     }
-    if (strcmp(text, "forever") == 0 && is_signed) {
+    if (strcmp(text, "forever") == 0 && (words & HFI_OR_FOREVER) != 0) {
         *number = HF_FOREVER;
         return true;
     }

@@ -28,7 +28,7 @@ extern "C" {
  * Owns     the caller, who releases it once. `names` is copied. max_hold_ms begins when all are held.
  * Errors   as hf_lock_acquire; the message names the lock. While all are asked for at once, another thread's try of one of
  *          them (wait_ms 0) is BUSY, though the call may get none in the end. INVALID: no name, more than HF_NAMES_MAX, a name twice,
- *          .name_size (names end with a NUL byte), .reentrant.
+ *          .name_size (names end with a NUL byte), .reentrant, .shared.
  */
 HF_API HF_NODISCARD hf_status hf_multilock_acquire(hf_client *client, const char *const *names, size_t count,
                                                    const hf_lock_options *options, hf_lease **lease, hf_error *error);

@@ -207,6 +207,7 @@ static void waiters_are_listed_in_the_order_of_their_grants(void **state)
     struct fixture *f = *state;
     struct line line = {.count = 0};
     struct hft_taker first, second;
+    hf_lease *none;
     assert_int_equal(hf_lock_waiters(f->a, "line", stand_in_line, &line, &f->error), HF_OK);
     assert_int_equal(line.count, 0);
     freeReplyObject(hft_server_ask(f->server, "SET hf:{line} x PX 60000"));
@@ -225,6 +226,13 @@ static void waiters_are_listed_in_the_order_of_their_grants(void **state)
     line = (struct line){.stop_after = 1};
     assert_int_equal(hf_lock_waiters(f->b, "line", stand_in_line, &line, &f->error), HF_OK);
     assert_int_equal(line.count, 1);
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER timeless on >pw ~* &* +@all -time"));
+    hf_client *timeless = hft_client(f->server, HF_CLIENT(.user = "timeless", .password = "pw"));
+    assert_int_equal(hf_lock_acquire(timeless, "line", HF_LOCK(.wait_ms = 1), &none, NULL), HF_TIMEOUT); /* makes a clock */
+    f->error = (hf_error){.status = HF_OK};
+    assert_int_equal(hf_lock_waiters(timeless, "line", stand_in_line, &line, &f->error), HF_OK);
+    assert_int_equal(f->error.status, HF_OK);
+    (void)hf_client_close(timeless, NULL);
     freeReplyObject(hft_server_ask(f->server, "DEL hf:{line}"));
     assert_int_equal(hft_taken(&first), HF_OK);
     assert_int_equal(hf_lease_release(first.lease, NULL), HF_OK);

@@ -497,6 +497,29 @@ static void a_downgrade_that_fails_on_its_way_may_have_been_carried_out(void **s
     (void)hf_client_close(silent, NULL);
 }
 
+/* Neither key without the other: nobody would give it back. */
+static void who_may_not_write_both_keys_of_readers_leaves_none(void **state)
+{
+    static const char *const refused[] = {"zadd", "set"};
+    struct fixture *f = *state;
+    hf_lease *none;
+    for (int i = 0; i < 2; i++) {
+        freeReplyObject(hft_server_ask(f->server, "ACL SETUSER few on >pw ~* &* +@all"));
+        hf_client *few = hft_client(f->server, HF_CLIENT(.user = "few", .password = "pw"));
+        freeReplyObject(hft_server_ask(f->server, "ACL SETUSER few -%s", refused[i]));
+        assert_int_equal(hf_lock_acquire(few, "r", SHARED(), &none, &f->error), HF_DENIED);
+        assert_int_equal(hft_lock_keys(f->server), 0);
+        freeReplyObject(hft_server_ask(f->server, "ACL SETUSER few +@all"));
+        hf_lease *lease = must_take(f, few, "r", NULL);
+        freeReplyObject(hft_server_ask(f->server, "ACL SETUSER few -%s", refused[i]));
+        assert_int_equal(hf_lease_downgrade(lease, &f->error), HF_UNKNOWN);
+        freeReplyObject(hft_server_ask(f->server, "ACL SETUSER few +@all"));
+        assert_int_equal(hf_lease_downgrade(lease, &f->error), HF_OK);
+        must_release(lease);
+        (void)hf_client_close(few, NULL);
+    }
+}
+
 /* The calls that do not wait in a thread of their own find it out as well. */
 static void a_pending_and_a_multilock_of_a_reader_do_not_wait_for_it(void **state)
 {
@@ -602,6 +625,7 @@ int main(void)
         TEST(who_has_downgraded_comes_in_beside_a_thread_that_reads),
         TEST(a_downgrade_that_fails_on_its_way_may_have_been_carried_out),
         TEST(with_a_foreign_list_of_readers_a_lease_stays_as_it_is),
+        TEST(who_may_not_write_both_keys_of_readers_leaves_none),
         TEST(a_pending_and_a_multilock_of_a_reader_do_not_wait_for_it),
         TEST(an_owner_that_reads_and_has_to_wait_comes_in_beside_itself),
         TEST(a_lease_is_verified_while_it_is_downgraded),

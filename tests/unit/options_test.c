@@ -379,6 +379,8 @@ static void a_locks_options_can_be_said_by_name(void **state)
     assert_memory_equal(&options, &expected, sizeof options);
     assert_names(hf_lock_options_parse(&options, "on_event", "1", &error), error, "on_event");
     assert_names(hf_lock_options_parse(&options, "lease_ms", "2.5", &error), error, "lease_ms");
+    assert_names(hf_lock_options_parse(&options, "lease_ms", "off", &error), error, "lease_ms");
+    assert_names(hf_lock_options_parse(&options, "linger_ms", "forever", &error), error, "linger_ms");
     assert_names(hf_lock_options_parse(&options, "owner", "-1", &error), error, "owner");
     assert_names(hf_lock_options_parse(&options, NULL, "1", &error), error, "NULL");
     assert_int_equal(options.lease_ms, 3000);
