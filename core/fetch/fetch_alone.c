@@ -54,10 +54,18 @@ static hf_status share_load(struct hfi_fetch *f, bool *none, hf_value **value, h
     hfi_mutex_unlock(f->lock->mutex);
     hf_status status = wait_for(f, &guest, f->alone_until_ns, error);
     *none = status == HF_OK && guest.status != HF_OK && guest.failure.status == HF_OK;
+    if (status == HF_TIMEOUT) {
+        char quoted[160];
+        (void)hfi_fail(error, HF_UNAVAILABLE, "raise wait_ms, or come back: the load goes on",
+                       "cannot load %s: the server is away, and the load of another thread takes longer than wait_ms",
+                       hfi_quote(quoted, sizeof quoted, f->key->text, f->key->size));
+        hfi_fail_retry(error, f->options->wait_ms);
+        return HF_UNAVAILABLE;
+    }
     if (status != HF_OK || *none)
         return explain(f, status, error);
     if (guest.status == HF_OK)
-        status = hfi_fetch_answer(f, guest.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
+        status = hfi_fetch_answer(f, guest.body, HF_LOCAL, false, guest.fresh_ms, value, error);
     else if (error != NULL)
         *error = guest.failure;
     hfi_body_unref(guest.body);
@@ -113,11 +121,12 @@ static hf_status load_here(struct hfi_fetch *f, hf_value **value, hf_error *erro
         status = hfi_fetch_load(f, NULL, &loading);
     if (status == HF_OK)
         hfi_fetch_remember_load(f, &loading, -1);
+    int64_t fresh_ms = status == HF_OK ? hfi_loading_fresh_ms(&loading) : 0;
     hfi_mutex_lock(lock->mutex);
-    hfi_shared_end_load(lock->shared, status, loading.body, &loading.failure);
+    hfi_shared_end_load(lock->shared, status, loading.body, fresh_ms, &loading.failure);
     hfi_mutex_unlock(lock->mutex);
     if (status == HF_OK)
-        status = hfi_fetch_answer(f, loading.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
+        status = hfi_fetch_answer(f, loading.body, HF_LOCAL, false, fresh_ms, value, error);
     else if (turn == HF_OK && error != NULL)
         *error = loading.failure;
     hfi_loading_done(&loading);

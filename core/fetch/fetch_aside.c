@@ -172,6 +172,11 @@ void hfi_fetch_run(hf_client *client, struct hfi_aside_job *job)
     pthread_cleanup_push(left, &f);
     job->status = job->kind == HFI_LOAD ? hfi_fetch_attempts(&f, &job->value, &job->error)
                                         : hfi_fetch_reload(&f, &job->value, &job->error);
+    if (job->status == HF_CANCELED && job->kind == HFI_LOAD) { /* nobody waits any more: as if nobody had */
+        hfi_aside_end_seek(client, job);
+        job->options.wait_ms = HF_OFF;
+        job->status = hfi_fetch_attempts(&f, &job->value, &job->error);
+    }
     pthread_cleanup_pop(0);
     end(&f);
 }

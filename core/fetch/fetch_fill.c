@@ -45,12 +45,6 @@ static int64_t kept_ms(const struct hfi_fetch *f, const struct hf_loading *loadi
     return loading->ttl_ms + f->options->stale_ms;
 }
 
-static int64_t fresh_for_ms(const struct hf_loading *loading)
-{
-    int64_t ttl_ms = loading->body->absent ? loading->absent_ms : loading->ttl_ms;
-    return ttl_ms == HF_OFF ? 0 : ttl_ms;
-}
-
 static void forget(struct hfi_filler *filler)
 {
     hfi_body_unref(filler->body);
@@ -168,7 +162,7 @@ static struct hfi_filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, str
     }
     int64_t kept = kept_ms(f, loading);
     *filler = (struct hfi_filler){.lock = lock, .lease = lease, .hash = f->key->hash, .body = loading->body, .kept_ms = kept};
-    filler->ttl_ms = fresh_for_ms(loading);
+    filler->ttl_ms = hfi_loading_fresh_ms(loading);
     hfi_body_ref(filler->body);
     hfi_park_init(&filler->park);
     hfi_handle_withdraw(lease); /* P3 */
@@ -283,7 +277,7 @@ hf_status hfi_fetch_fill_end(struct hfi_fetch *f, hf_lease *lease, struct hf_loa
     f->is_late = refused;
     if (!refused)
         hfi_fetch_remember_load(f, loading, stored ? kept_ms(f, loading) : -1);
-    hf_status status = hfi_fetch_answer(f, loading->body, HF_LOADED, stored, fresh_for_ms(loading), value, error);
+    hf_status status = hfi_fetch_answer(f, loading->body, HF_LOADED, stored, hfi_loading_fresh_ms(loading), value, error);
     hfi_loading_done(loading);
     return status;
 }

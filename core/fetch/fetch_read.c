@@ -175,6 +175,16 @@ static hf_status take(struct hfi_fetch *f, redisReply *reply, bool *is_kept, hf_
     return status;
 }
 
+/* Other bytes than those whose end is known: that of these is not. */
+static bool has_changed(struct hfi_fetch *f)
+{
+    if (f->found == NULL || f->left_ms != -2 || f->found == f->seen.body)
+        return false;
+    hfi_body_unref(f->found);
+    f->found = NULL;
+    return true;
+}
+
 static hf_status read(struct hfi_fetch *f, bool *is_kept, hf_error *error)
 {
     redisReply *reply;
@@ -182,7 +192,14 @@ static hf_status read(struct hfi_fetch *f, bool *is_kept, hf_error *error)
                        : wants_end(f)     ? ask_together(f, &reply, error)
                                           : ask(f, read_command(f, false), &reply, error);
     *is_kept = false;
-    return status == HF_OK ? take(f, reply, is_kept, error) : status;
+    if (status == HF_OK)
+        status = take(f, reply, is_kept, error);
+    if (status == HF_OK && has_changed(f)) {
+        status = ask_together(f, &reply, error);
+        if (status == HF_OK)
+            status = take(f, reply, is_kept, error);
+    }
+    return status;
 }
 
 /* ---- read beside others ---- */
@@ -200,10 +217,12 @@ hf_status hfi_fetch_read_end(struct hfi_fetch *f, redisReply *reply, uint32_t co
     bool is_kept;
     if (f->near.epoch != 0)
         end_tracked(f, reply, connection);
-    if (reply->type != REDIS_REPLY_ERROR)
-        return take(f, reply, &is_kept, error);
-    freeReplyObject(reply);
-    return HF_BUSY;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        freeReplyObject(reply);
+        return HF_BUSY;
+    }
+    hf_status status = take(f, reply, &is_kept, error);
+    return status == HF_OK && has_changed(f) ? HF_BUSY : status;
 }
 
 /* ---- read together ---- */

@@ -84,6 +84,6 @@ void hfi_fetch_abandon(struct hfi_fetch *f, const hf_error *failure)
         return;
     }
     hfi_mutex_lock(f->lock->mutex);
-    hfi_shared_end_load(f->lock->shared, failure->status, NULL, failure);
+    hfi_shared_end_load(f->lock->shared, failure->status, NULL, 0, failure);
     hfi_mutex_unlock(f->lock->mutex);
 }

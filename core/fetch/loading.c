@@ -238,6 +238,12 @@ hf_status hf_loading_tag(hf_loading *loading, const char *tag)
     return status;
 }
 
+int64_t hfi_loading_fresh_ms(const struct hf_loading *loading)
+{
+    int64_t ttl_ms = loading->body->absent ? loading->absent_ms : loading->ttl_ms;
+    return ttl_ms == HF_OFF ? 0 : ttl_ms;
+}
+
 void hf_loading_set_ttl(hf_loading *loading, int64_t ttl_ms)
 {
     if ((ttl_ms > 0 && ttl_ms <= HFI_LONGEST_MS) || ttl_ms == HF_OFF)

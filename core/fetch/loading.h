@@ -34,6 +34,7 @@ hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, hf_load_
 bool hfi_loading_run_many(struct hf_loading *const *loadings, size_t count, hf_load_many_fn *load_many, void *arg, hf_status *statuses);
 /* Frees what belongs to the load: its body, its tags. */
 void hfi_loading_done(struct hf_loading *loading);
+int64_t hfi_loading_fresh_ms(const struct hf_loading *loading); /* for how long its value is; 0: it is not kept */
 /* DEADLOCK in a thread that is running a loader of this client for this key. */
 hf_status hfi_loader_check(const hf_client *client, const struct hfi_name *key, hf_error *error);
 bool hfi_loader_is_running(void); /* in this thread, of any client */

@@ -66,13 +66,15 @@ static int64_t enough_ms(const struct hfi_shared *shared)
 
 const struct hfi_fetch_ops hfi_shared_ops = {take, look, enough_ms, free_shared};
 
-void hfi_shared_end_load(struct hfi_shared *shared, hf_status status, struct hfi_body *body, const hf_error *failure)
+void hfi_shared_end_load(struct hfi_shared *shared, hf_status status, struct hfi_body *body, int64_t fresh_ms,
+                         const hf_error *failure)
 {
     shared->loading = false;
     while (!hfi_list_is_empty(&shared->parked)) {
         struct hfi_guest *guest = hfi_container_of(shared->parked.next, struct hfi_guest, link);
         hfi_list_remove(&guest->link);
         guest->status = status;
+        guest->fresh_ms = fresh_ms;
         if (status == HF_OK)
             hfi_body_ref(guest->body = body);
         else

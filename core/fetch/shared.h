@@ -28,6 +28,7 @@ struct hfi_guest { /* a thread that waits for a local load, on its stack */
     bool done;
     hf_status status;       /* of the load */
     struct hfi_body *body;  /* the guest's to unref; NULL unless HF_OK */
+    int64_t fresh_ms;       /* of it */
     hf_error failure;       /* the loader's error if it failed */
 };
 
@@ -39,7 +40,8 @@ void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t no
  * answered, because it is then known whether another process loads. */
 extern const struct hfi_fetch_ops hfi_shared_ops;
 /* The local load has ended: gives its result to all guests and wakes them. */
-void hfi_shared_end_load(struct hfi_shared *shared, hf_status status, struct hfi_body *body, const hf_error *failure);
+void hfi_shared_end_load(struct hfi_shared *shared, hf_status status, struct hfi_body *body, int64_t fresh_ms,
+                         const hf_error *failure);
 /* Wakes the guests, so that they check what else may end their wait. */
 void hfi_shared_wake(struct hfi_shared *shared);
 

@@ -22,7 +22,7 @@ local function index(tag)
     call('ZADD', tag, digits(math.max(till, tonumber(was or 0))), KEYS[5])
     local firsts = call('ZRANGE', tag, '0', '2', 'WITHSCORES')
     for i = 1, #firsts, 2 do
-        if tonumber(firsts[i + 1]) < now / 1000 then
+        if tonumber(firsts[i + 1]) < now / 1000 - 2 then -- in its last millisecond it can still be read
             call('ZREM', tag, firsts[i])
         end
     end
@@ -48,6 +48,8 @@ elseif what == 'absent' then
         call('DEL', KEYS[5])
     end
     stored = try('SET', KEYS[6], '', 'PX', ARGV[3])
+elseif what then
+    call('DEL', KEYS[5]) -- what there was is not what a load finds
 end
 leave(ARGV[1])
 if not stored or stored.err then

@@ -165,6 +165,22 @@ static void without_wait_it_is_a_prefetch(void **state)
     assert_int_equal(page.loads, 1);
 }
 
+/* What it says is the last word on the old one. */
+static void a_refresh_that_brings_nothing_to_keep_takes_the_old_value_away(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page pages[] = {{.data = "", .absent = true}, {.data = "once", .ttl_ms = HF_OFF}};
+    char data[32];
+    for (int i = 0; i < 2; i++) {
+        struct errand errand = {&pages[i], NULL};
+        make_old(f, f->b, "page", "old");
+        assert_int_equal(source_of(f->a, "page", REFRESH(&errand, .ttl_ms = 1, .stale_ms = 60000), data), HF_STALE);
+        HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "EXISTS page") == 0);
+        assert_int_equal(source_of(f->a, "page", REFRESH(&errand, .ttl_ms = 1, .stale_ms = 60000), data), HF_LOADED);
+        assert_int_equal(pages[i].loads, 2);
+    }
+}
+
 static void with_soft_ms_the_new_value_is_awaited_so_long_and_no_longer(void **state)
 {
     struct fixture *f = *state;
@@ -201,6 +217,31 @@ static void a_cancel_ends_the_wait_and_not_the_load(void **state)
     atomic_store(&page.stay, false);
     HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "EXISTS page") == 1);
     assert_int_equal(page.loads, 1);
+}
+
+/* The server answers the loader thread's questions later than any caller waits. */
+static void nobody_waits_any_more_and_it_is_loaded_all_the_same(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "slow"};
+    struct errand errand = {&page, NULL};
+    struct hft_fetcher canceled;
+    hf_cancel *cancel;
+    hf_value *value;
+    char data[32];
+    assert_int_equal(hf_cancel_open(f->a, &cancel, NULL), HF_OK);
+    hft_until_connected(f);
+    assert_int_equal(source_of(f->a, "first", ASIDE(&errand, .ttl_ms = 60000), data), HF_LOADED); /* the server knows the script */
+    freeReplyObject(hft_server_ask(f->server, "CLIENT PAUSE 60000 WRITE"));
+    hft_fetch(&canceled, f->a, "canceled", ASIDE(&errand, .cancel = cancel));
+    assert_int_equal(hf_fetch(f->a, "late", ASIDE(&errand, .wait_ms = 30), &value, NULL), HF_TIMEOUT);
+    hf_cancel_fire(cancel);
+    assert_int_equal(hft_fetched(&canceled), HF_CANCELED);
+    HFT_UNTIL_TRUE(hft_waiting_here(f->a, "late") + hft_waiting_here(f->a, "canceled") == 0); /* the jobs do not either */
+    freeReplyObject(hft_server_ask(f->server, "CLIENT UNPAUSE"));
+    HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "EXISTS late canceled") == 2);
+    assert_int_equal(page.loads, 1 + 2);
+    hf_cancel_close(cancel);
 }
 
 /* A loader thread that waits for another process's load is free again when nobody waits for it. */
@@ -572,8 +613,10 @@ int main(void)
         TEST(a_caller_waits_for_a_loader_thread_as_for_others),
         TEST(after_wait_ms_the_caller_goes_and_the_load_is_stored_all_the_same),
         TEST(without_wait_it_is_a_prefetch),
+        TEST(a_refresh_that_brings_nothing_to_keep_takes_the_old_value_away),
         TEST(with_soft_ms_the_new_value_is_awaited_so_long_and_no_longer),
         TEST(a_cancel_ends_the_wait_and_not_the_load),
+        TEST(nobody_waits_any_more_and_it_is_loaded_all_the_same),
         TEST(a_thread_does_not_wait_for_others_longer_than_its_callers),
         TEST(a_failed_load_is_told_to_who_waits_and_the_old_value_is_given_out_for_retry_ms),
         TEST(a_full_queue_refuses_loads_and_gives_out_what_is_old),

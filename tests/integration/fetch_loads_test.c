@@ -303,8 +303,12 @@ static void a_value_that_is_not_kept_is_not_served_when_the_server_is_away(void 
         assert_int_equal(fetched(f, "once", &once, HF_FETCH(.ttl_ms = 60000), &stored), HF_LOCAL);
         assert_int_equal(fetched(f, "page", &once, HF_FETCH(.ttl_ms = 60000), &stored), HF_LOCAL);
     }
+    hf_value *value;
+    assert_int_equal(hf_fetch(f->a, "once", HF_FETCH(.load = hft_load, .arg = &once, .ttl_ms = 60000), &value, NULL), HF_OK);
+    assert_int_equal(value->fresh_ms, 0);
+    hf_value_free(value);
     assert_int_equal(none.loads, 3);
-    assert_int_equal(once.loads, 2 + 4);
+    assert_int_equal(once.loads, 2 + 4 + 1);
     hft_server_restart(f->server);
 }
 

@@ -262,6 +262,24 @@ static void a_failure_is_told_to_the_waiters_here_and_the_next_client_tries(void
 }
 
 /* Keys as long as URLs: a fetch waits for one, gets its message, forgets it and is canceled as with a short key. */
+/* Its bytes are not those whose end is known. */
+static void what_another_program_has_put_there_is_judged_by_its_own_end(void **state)
+{
+    struct fixture *f = *state;
+    hf_value *value;
+    assert_int_equal(hf_fetch(f->a, "page", PAGE(.ttl_ms = 60000), &value, &f->error), HF_OK);
+    hf_value_free(value);
+    freeReplyObject(hft_server_ask(f->server, "SET page theirs PX 30000"));
+    assert_int_equal(hf_fetch(f->a, "page", PAGE(.ttl_ms = 60000), &value, &f->error), HF_OK);
+    assert_int_equal(value->source, HF_CACHED);
+    assert_in_range(value->fresh_ms, 1, 30000);
+    hf_value_free(value);
+    freeReplyObject(hft_server_ask(f->server, "SET page older PX 20000"));
+    assert_int_equal(hf_fetch(f->a, "page", PAGE(.ttl_ms = 60000, .stale_ms = 40000), &value, &f->error), HF_OK);
+    assert_int_equal(value->source, HF_LOADED);
+    hf_value_free(value);
+}
+
 static void a_key_may_be_as_long_as_a_page(void **state)
 {
     struct fixture *f = *state;
@@ -468,6 +486,7 @@ int main(void)
         TEST(early_refresh_works_in_processes_that_only_read),
         TEST(that_there_is_none_is_remembered_if_asked_for),
         TEST(a_failure_is_told_to_the_waiters_here_and_the_next_client_tries),
+        TEST(what_another_program_has_put_there_is_judged_by_its_own_end),
         TEST(a_key_may_be_as_long_as_a_page),
         TEST(answers_of_a_loader_are_checked),
         TEST(waiting_for_others_has_an_end),

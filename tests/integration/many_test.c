@@ -156,6 +156,30 @@ static void a_key_twice_is_loaded_once(void **state)
     free_all(f, 4);
 }
 
+/* Nor is it where nothing can be read afterwards. */
+static void a_key_twice_is_loaded_once_that_is_not_kept(void **state)
+{
+    struct fixture *f = *state;
+    f->items[2].key = "k0";
+    f->origin.fails = "k0";
+    assert_int_equal(hf_fetch_many(f->a, f->items, 3, MANY(.ttl_ms = 60000), &f->error), HF_LOAD_FAILED);
+    assert_int_equal(f->items[2].status, HF_LOAD_FAILED);
+    assert_null(f->items[2].value);
+    assert_int_equal(f->origin.keys, 2);
+    free_all(f, 3);
+    f->page.absent = true;
+    for (int away = 0; away < 2; away++) {
+        fetch(f, f->a, 3, HF_FETCH(.load = hft_load, .arg = &f->page, .ttl_ms = 60000));
+        assert_true(f->items[0].value->absent && f->items[2].value->absent);
+        assert_int_equal(f->items[2].value->source, away ? HF_LOCAL : HF_SHARED);
+        assert_int_equal(f->page.loads, away ? 1 + 2 : 1);
+        free_all(f, 3);
+        hft_server_kill(f->server);
+        f->items[1].key = "k3";
+    }
+    hft_server_restart(f->server);
+}
+
 static void without_load_many_load_runs_for_each(void **state)
 {
     struct fixture *f = *state;
@@ -452,6 +476,7 @@ int main(void)
         TEST(all_that_is_missing_is_loaded_by_one_run_and_then_read),
         TEST(only_what_is_missing_is_loaded),
         TEST(a_key_twice_is_loaded_once),
+        TEST(a_key_twice_is_loaded_once_that_is_not_kept),
         TEST(without_load_many_load_runs_for_each),
         TEST(an_item_fails_by_itself),
         TEST(an_old_value_is_the_answer_where_another_loads),

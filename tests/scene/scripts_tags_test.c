@@ -67,6 +67,16 @@ static void ended_values_leave_the_index_three_at_a_time(void **state)
     IS("PTTL T", "900"); /* as long as the longest */
 }
 
+/* Who forgets the tag has to find it. */
+static void a_value_stays_in_the_index_while_it_can_be_read(void **state)
+{
+    (void)state;
+    (void)tell("ZADD T 1789999999999 a"); /* rounded */
+    (void)tell("ZADD T 1789999999990 b");
+    store(TAGGED "A value 800 apple F+1");
+    IS("ZRANGE T 0 -1", "a V");
+}
+
 static void a_tag_is_forgotten_with_its_values_and_keeps_a_mark_for_a_day(void **state)
 {
     (void)state;
@@ -189,6 +199,7 @@ int main(void)
         TEST(a_value_is_noted_under_its_tags_until_it_is_over),
         TEST(nothing_is_noted_of_what_is_no_value_or_is_not_stored),
         TEST(ended_values_leave_the_index_three_at_a_time),
+        TEST(a_value_stays_in_the_index_while_it_can_be_read),
         TEST(a_tag_is_forgotten_with_its_values_and_keeps_a_mark_for_a_day),
         TEST(a_load_that_began_before_stores_nothing),
         TEST(a_mark_is_above_each_fence_before_and_below_each_after),

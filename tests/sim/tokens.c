@@ -240,7 +240,7 @@ static void passes_others(int lock, uint64_t arrival)
 
 static void lock_taken(int lock, const char *token)
 {
-    if (strcmp(token, SHARED) == 0) { /* by whom, the readers' key tells next */
+    if (strcmp(token, SHARED) == 0) { /* by whom, the readers' key has told */
         keys[lock].is_foreign = keys[lock].ended_by_itself = false;
         keys[lock].alone = keys[lock].holder;
         keys[lock].holder = -1;
@@ -279,7 +279,8 @@ static void readers_changed(int lock, const char *event, const char *token)
     uint64_t arrival = arrival_of(token, lock);
     if (added && is_revoked(token)) {
         sim_oracle_broken(&history.oracle, lock, sim.now);
-    } else if (added && !arrivals[arrival].reads && (int64_t)arrival != keys[lock].alone) { /* else it was downgraded */
+    } else if (added && !arrivals[arrival].reads && (int64_t)arrival != keys[lock].alone &&
+               (int64_t)arrival != keys[lock].holder) { /* else it was downgraded, or is just being */
         owns(arrival);
         if (let_in_count == SIM_QUEUE_MOST)
             abort();
