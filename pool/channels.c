@@ -227,13 +227,17 @@ bool hfi_channels_confirm(struct hfi_channels *channels, struct hfi_channel *cha
     return live;
 }
 
-void hfi_channels_refuse(struct hfi_channels *channels, struct hfi_channel *channel)
+bool hfi_channels_refuse(struct hfi_channels *channels, struct hfi_channel *channel)
 {
     lock(channels);
     if (channel->owed > 0)
         channel->owed--;
     channel->live = false; /* `asked` stays: asking again on this connection is of no use */
+    bool asked = channel->asked;
+    if (channel->owed == 0 && !asked && channel->wanted == 0)
+        forget_locked(channels, channel);
     unlock(channels);
+    return asked;
 }
 
 void hfi_channels_lose(struct hfi_channels *channels, int subscriber)

@@ -46,8 +46,8 @@ struct hfi_channel *hfi_channels_next(struct hfi_channels *channels, int subscri
                                       enum hfi_channel_step *step);
 /* The server has confirmed the oldest command for this channel. True: it is live now. */
 bool hfi_channels_confirm(struct hfi_channels *channels, struct hfi_channel *channel);
-/* The server has answered the oldest command for this channel with an error. */
-void hfi_channels_refuse(struct hfi_channels *channels, struct hfi_channel *channel);
+/* The server has answered the oldest command for this channel with an error. True: it was SUBSCRIBE; else the channel may be gone now. */
+bool hfi_channels_refuse(struct hfi_channels *channels, struct hfi_channel *channel);
 void hfi_channels_lose(struct hfi_channels *channels,
                        int subscriber); /* the connection is gone: all wanted channels are subscribed anew */
 

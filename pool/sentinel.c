@@ -182,14 +182,14 @@ static const struct hfi_sentinel_says *newest(const struct hfi_council *council)
     return best;
 }
 
-/* All of them have answered, and agree on one that is not decided for. */
-static bool agree_on_another(const struct hfi_council *council, const struct hfi_sentinel_says *best)
+/* All of them have answered, and name the same one. */
+static bool agree(const struct hfi_council *council, const struct hfi_sentinel_says *best)
 {
     for (int i = 0; i < council->count; i++)
         if (hfi_council_counts(council, i) && (council->of[i].testimony != HFI_TESTIMONY_NAMED ||
                                                !hfi_sentinel_is_same(&council->of[i].says.primary, &best->primary)))
             return false;
-    return !hfi_sentinel_is_same(&best->primary, &council->decided.primary);
+    return true;
 }
 
 static enum hfi_verdict decide(struct hfi_council *council, const struct hfi_sentinel_says *says)
@@ -205,10 +205,8 @@ enum hfi_verdict hfi_council_judge(struct hfi_council *council, int64_t now_ns, 
     const struct hfi_sentinel_says *best = newest(council);
     int silent = count(council, HFI_TESTIMONY_SILENT), open = count(council, HFI_TESTIMONY_NONE);
     *again_ns = HFI_NEVER;
-    if (council->has_decided) {
-        bool moves = best != NULL && (best->epoch > council->decided.epoch || agree_on_another(council, best));
-        return moves ? decide(council, best) : HFI_VERDICT_KEEP;
-    }
+    if (council->has_decided) /* what all agree on is their newest, though they have begun to count anew */
+        return best != NULL && (best->epoch > council->decided.epoch || agree(council, best)) ? decide(council, best) : HFI_VERDICT_KEEP;
     if (best != NULL && ((open == 0 && silent == 0) || now_ns >= council->first_ns + HFI_PATIENCE_NS))
         return decide(council, best);
     if (best != NULL)

@@ -219,12 +219,14 @@ static bool confirm(struct hfi_subscriber *one, const struct redisReply *reply)
     if (reply->type == REDIS_REPLY_ERROR) {
         struct hfi_deployment *deployment = one->all->deployment;
         char channel[160], text[200];
-        hfi_channels_refuse(one->all->channels, ask.channel);
+        (void)hfi_quote(channel, sizeof channel, ask.channel->name, ask.channel->size);
+        bool is_first = hfi_channels_refuse(one->all->channels, ask.channel) && !one->refused;
         if (is_tracker(one))
             atomic_store(&one->client_id, -1);
-        hfi_log(&deployment->log, HF_LOG_WARNING, "%s refuses a subscription to %s: %s", one->all->peer->name,
-                hfi_quote(channel, sizeof channel, ask.channel->name, ask.channel->size),
-                hfi_quote(text, sizeof text, reply->str, reply->len));
+        if (is_first)
+            hfi_log(&deployment->log, HF_LOG_WARNING, "%s refuses a subscription to %s, and perhaps others: %s", one->all->peer->name,
+                    channel, hfi_quote(text, sizeof text, reply->str, reply->len));
+        one->refused = one->refused || is_first;
         return !hfi_reply_meaning(reply->str, reply->len)->reconnect;
     }
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
@@ -367,7 +369,7 @@ static void judge_dial(struct hfi_subscriber *one, enum hfi_dial_state state, in
         one->unparsed = 0;
         one->received_ns = now_ns;
         one->expect_ns = HFI_NEVER;
-        one->failed = one->served = false;
+        one->failed = one->served = one->refused = false;
         hfi_backoff_up(&one->backoff, now_ns);
     } else {
         one->dial_due_ns = hfi_backoff_next_ns(&one->backoff, now_ns);

@@ -31,6 +31,7 @@ struct hfi_subscriber {
     int64_t expect_ns; /* a byte must come by then; HFI_NEVER: no reply is owed */
     bool failed;          /* the last dial failed: a further failure is not logged */
     bool served;        /* a byte has come */
+    bool refused;       /* a subscription: a further one on this connection is not logged */
     const char *wrong;  /* why the connection is useless, as a waiting thread found: the listener hangs up */
     unsigned primaries; /* the pool's count when it was dialled */
     char run_id[48];

@@ -305,10 +305,11 @@ static hf_status parse_authority(struct part authority, struct part rest, struct
         return parse_host_port(where, DEFAULT_PORT, endpoint, error);
     if (endpoint->scheme == HFI_SENTINEL)
         return parse_hosts(where, endpoint, error);
-    if (where.size > 0)
-        return wrong_part(error, "host", where, "cannot be, a socket has none",
-                          "three slashes: unix:///run/redis.sock");
-    return HF_OK;
+    if (where.size == 0)
+        return HF_OK;
+    if (memchr(where.from, ':', where.size) != NULL) /* not quoted: it may be a password whose @ is forgotten */
+        return hfi_fail(error, HF_INVALID, "three slashes: unix:///run/redis.sock", "the URI's host cannot be, a socket has none");
+    return wrong_part(error, "host", where, "cannot be, a socket has none", "three slashes: unix:///run/redis.sock");
 }
 
 static hf_status parse_socket(struct part path, struct hfi_endpoint *endpoint, hf_error *error)

@@ -96,6 +96,33 @@ static void a_slow_log_costs_no_lease(void **state)
     assert_int_equal(lines, LOST); /* all of them, and none after close */
 }
 
+static void count_refusals(hf_log_level level, const char *line, void *arg)
+{
+    _Atomic(int) *lines = arg;
+    if (level == HF_LOG_WARNING && strstr(line, "refuses a subscription") != NULL)
+        atomic_fetch_add(lines, 1);
+}
+
+/* Each wait for a foreign key would be a line of its own. */
+static void a_right_that_is_missing_is_said_once_a_connection(void **state)
+{
+    struct fixture *f = *state;
+    _Atomic(int) lines = 0;
+    hf_lease *none;
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER deaf on >pw ~* &hf:* +@all -unsubscribe"));
+    hf_client *deaf = hft_client(f->server, HF_CLIENT(.user = "deaf", .password = "pw", .log = count_refusals, .log_arg = &lines));
+    for (int i = 0; i < 8; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "x%d", i);
+        freeReplyObject(hft_server_ask(f->server, "SET hf:{%s} theirs", name));
+        assert_int_equal(hf_lock_acquire(deaf, name, HF_LOCK(.wait_ms = 20), &none, NULL), HF_TIMEOUT);
+    }
+    HFT_UNTIL_TRUE(atomic_load(&lines) >= 1);
+    assert_int_equal(hf_client_close(deaf, NULL), HF_OK);
+    assert_int_equal(lines, 1);
+    freeReplyObject(hft_server_ask(f->server, "FLUSHALL"));
+}
+
 struct stuck { /* a log function inside its first line of a lost lease */
     _Atomic(int) lines;
     _Atomic(bool) go_on;
@@ -228,6 +255,7 @@ int main(void)
         TEST(a_slow_log_costs_no_lease),
         TEST(a_callback_waits_for_one_line_and_no_more),
         TEST(a_log_that_is_not_dispatched_keeps_no_lease_and_no_descriptor),
+        TEST(a_right_that_is_missing_is_said_once_a_connection),
         cmocka_unit_test(each_change_of_the_servers_configuration_is_a_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

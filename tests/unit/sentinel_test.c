@@ -167,6 +167,25 @@ static void what_all_agree_on_counts_though_it_is_older(void **state)
     judged(&council, NOW + 3, HFI_VERDICT_KEEP, "b");
 }
 
+/* As sentinels whose files are gone do. Or the next failover would be none to this client, while one of them is away. */
+static void all_that_count_anew_are_followed_from_there(void **state)
+{
+    struct hfi_council council = {.count = 3};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        say(&council, i, "a", 5, NOW);
+    judged(&council, NOW, HFI_VERDICT_MOVE, "a");
+    say(&council, 0, "a", 0, NOW + 1);
+    say(&council, 1, "a", 0, NOW + 1);
+    judged(&council, NOW + 1, HFI_VERDICT_KEEP, "a");
+    assert_int_equal(council.decided.epoch, 5); /* one of them counts on */
+    say(&council, 2, "a", 0, NOW + 2);
+    judged(&council, NOW + 2, HFI_VERDICT_KEEP, "a");
+    hfi_council_note(&council, 2, HFI_TESTIMONY_SILENT);
+    say(&council, 0, "b", 1, NOW + 3);
+    judged(&council, NOW + 3, HFI_VERDICT_MOVE, "b");
+}
+
 static void one_that_falls_silent_does_not_bring_the_old_primary_back(void **state)
 {
     struct hfi_council council = {.count = 3};
@@ -324,6 +343,7 @@ int main(void)
         cmocka_unit_test(the_silent_are_waited_for_for_a_tenth_of_a_second),
         cmocka_unit_test(what_is_newer_counts_at_once_and_what_is_older_never),
         cmocka_unit_test(what_all_agree_on_counts_though_it_is_older),
+        cmocka_unit_test(all_that_count_anew_are_followed_from_there),
         cmocka_unit_test(one_that_falls_silent_does_not_bring_the_old_primary_back),
         cmocka_unit_test(the_first_to_come_back_does_not_decide_alone),
         cmocka_unit_test(found_ones_count_while_they_answer_or_are_listed),
