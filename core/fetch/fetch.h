@@ -46,9 +46,9 @@ struct hfi_fetch { /* on the stack of the caller, or of the loader thread */
 /* fetch_read.c. Fills f->found, NULL if there is nothing, and f->left_ms; or the errors of hf_fetch. */
 hf_status hfi_fetch_read(struct hfi_fetch *f, hf_error *error);
 /* The same for one of several that are read at once: its command, NULL if there is no memory; and its reply, which is freed.
- * BUSY: that was an error, read it by itself. */
+ * BUSY: that was an error, read it by itself. *again: the bytes have changed, and their end is not known: look, and read it once more. */
 struct hfi_command *hfi_fetch_read_begin(struct hfi_fetch *f);
-hf_status hfi_fetch_read_end(struct hfi_fetch *f, struct redisReply *reply, uint32_t connection, hf_error *error);
+hf_status hfi_fetch_read_end(struct hfi_fetch *f, struct redisReply *reply, uint32_t connection, bool *again, hf_error *error);
 /* Remembers *body as the value last seen; left_ms as above, load_ms 0: not known. If the remembered body has the same
  * bytes, it replaces *body (local.h). */
 void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms, bool stored);

@@ -54,14 +54,8 @@ static hf_status share_load(struct hfi_fetch *f, bool *none, hf_value **value, h
     hfi_mutex_unlock(f->lock->mutex);
     hf_status status = wait_for(f, &guest, f->alone_until_ns, error);
     *none = status == HF_OK && guest.status != HF_OK && guest.failure.status == HF_OK;
-    if (status == HF_TIMEOUT) {
-        char quoted[160];
-        (void)hfi_fail(error, HF_UNAVAILABLE, "raise wait_ms, or come back: the load goes on",
-                       "cannot load %s: the server is away, and the load of another thread takes longer than wait_ms",
-                       hfi_quote(quoted, sizeof quoted, f->key->text, f->key->size));
-        hfi_fail_retry(error, f->options->wait_ms);
-        return HF_UNAVAILABLE;
-    }
+    if (status == HF_TIMEOUT)
+        return hfi_fetch_explain(f, status, error);
     if (status != HF_OK || *none)
         return explain(f, status, error);
     if (guest.status == HF_OK)

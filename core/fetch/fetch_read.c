@@ -212,7 +212,7 @@ struct hfi_command *hfi_fetch_read_begin(struct hfi_fetch *f)
     return f->near.epoch != 0 ? tracked_command(f) : read_command(f, wants_end(f));
 }
 
-hf_status hfi_fetch_read_end(struct hfi_fetch *f, redisReply *reply, uint32_t connection, hf_error *error)
+hf_status hfi_fetch_read_end(struct hfi_fetch *f, redisReply *reply, uint32_t connection, bool *again, hf_error *error)
 {
     bool is_kept;
     if (f->near.epoch != 0)
@@ -222,7 +222,8 @@ hf_status hfi_fetch_read_end(struct hfi_fetch *f, redisReply *reply, uint32_t co
         return HF_BUSY;
     }
     hf_status status = take(f, reply, &is_kept, error);
-    return status == HF_OK && has_changed(f) ? HF_BUSY : status;
+    *again = status == HF_OK && has_changed(f);
+    return status;
 }
 
 /* ---- read together ---- */

@@ -40,6 +40,7 @@ struct part { /* one item */
     struct hf_loading loading;
     struct hfi_callback callback;
     struct hfi_filler *filler;
+    bool failed; /* its load */
     hf_error error;
 };
 
@@ -118,8 +119,11 @@ static void take_reply(struct hfi_calls *calls, size_t index, struct part *part)
     struct redisReply *reply;
     uint32_t connection;
     hf_status status = hfi_calls_take(calls, index, part->fetch.options->cancel, &reply, &connection, &part->error);
+    bool again = false;
     if (status == HF_OK)
-        status = hfi_fetch_read_end(&part->fetch, reply, connection, &part->error);
+        status = hfi_fetch_read_end(&part->fetch, reply, connection, &again, &part->error);
+    if (again)
+        return;
     if (status == HF_OK && part->fetch.found != NULL)
         take_found(part);
     else if (status == HF_OK)
@@ -130,11 +134,20 @@ static void take_reply(struct hfi_calls *calls, size_t index, struct part *part)
         end(part, status);
 }
 
+static bool is_to_be_read(const struct part *parts, size_t count)
+{
+    size_t i = 0;
+    while (i < count && parts[i].state != READS)
+        i++;
+    return i < count;
+}
+
 static void read_some(struct many *many, struct hfi_calls *calls, struct part *parts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (parts[i].state == READS) {
             struct hfi_fetch *f = &parts[i].fetch;
+            hfi_body_unref(f->seen.body);
             hfi_local_look(many->client, f->key, &f->seen);
             f->left_ms = -2;
             f->began_ns = hfi_now(many->client->clock);
@@ -155,13 +168,19 @@ static void read_all(struct many *many)
             take_found(&many->parts[i]);
     for (size_t first = 0; first < many->count; first += AT_ONCE) {
         size_t count = many->count - first < AT_ONCE ? many->count - first : AT_ONCE;
-        struct hfi_calls *calls = hfi_calls_new(many->client, count);
-        if (calls != NULL)
-            read_some(many, calls, many->parts + first, count);
-        for (size_t i = first; calls == NULL && i < first + count; i++)
+        /* The second time what has changed since it was read last, with its end. */
+        for (int turn = 0; turn < 2 && is_to_be_read(many->parts + first, count); turn++) {
+            struct hfi_calls *calls = hfi_calls_new(many->client, count);
+            if (calls != NULL)
+                read_some(many, calls, many->parts + first, count);
+            for (size_t i = first; calls == NULL && i < first + count; i++)
+                if (many->parts[i].state == READS)
+                    end(&many->parts[i], hfi_fail(&many->parts[i].error, HF_NOMEM, "", "no memory for a command"));
+            hfi_calls_free(calls);
+        }
+        for (size_t i = first; i < first + count; i++) /* and changed once more */
             if (many->parts[i].state == READS)
-                end(&many->parts[i], hfi_fail(&many->parts[i].error, HF_NOMEM, "", "no memory for a command"));
-        hfi_calls_free(calls);
+                many->parts[i].state = WAITS;
     }
 }
 
@@ -214,6 +233,7 @@ static void fail_load(struct part *part)
 {
     hf_status status = part->loading.failure.status;
     struct hfi_fetch *f = &part->fetch;
+    part->failed = true;
     hfi_fetch_fail(f, part->lease, &part->loading.failure);
     part->error = part->loading.failure;
     hfi_loading_done(&part->loading);
@@ -305,12 +325,12 @@ static bool take_from_twin(struct many *many, struct part *part)
                            memcmp(twin->key.text, part->key.text, part->key.size) != 0))
         twin++;
     const hf_value *value = twin->item->value;
-    bool failed = twin->item->status == HF_LOAD_FAILED;
+    bool failed = twin->failed || twin->item->status == HF_LOAD_FAILED;
     if (twin == part || !(failed || (value != NULL && (value->source == HF_LOADED || value->source == HF_LOCAL))))
         return false;
     struct hfi_fetch f = {.client = many->client, .key = &part->key, .options = many->options};
     part->error = twin->error;
-    end(part, failed ? HF_LOAD_FAILED
+    end(part, failed ? twin->item->status
                      : hfi_fetch_answer(&f, hfi_value_body(value), value->source == HF_LOADED ? HF_SHARED : HF_LOCAL, value->stored,
                                         value->fresh_ms, &part->item->value, &part->error));
     return true;

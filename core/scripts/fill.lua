@@ -29,6 +29,15 @@ local function index(tag)
     outlive(tag, tonumber(ARGV[3]), left)
 end
 
+-- What there was goes. The mark may be kept near: as in forget, the data's key tells of it.
+local function drop()
+    local there = call('DEL', KEYS[5])
+    if call('DEL', KEYS[6]) > 0 and there == 0 then
+        try('SET', KEYS[5], '')
+        call('DEL', KEYS[5])
+    end
+end
+
 local stored = false
 local what = not overtaken and not foreign and ARGV[2]
 if what == 'value' then
@@ -43,13 +52,10 @@ elseif what == 'same' then
     stored = {}
     call('DEL', KEYS[6])
 elseif what == 'absent' then
-    if call('DEL', KEYS[5]) == 0 and call('DEL', KEYS[6]) > 0 then
-        try('SET', KEYS[5], '') -- as in forget: the mark that was there may be kept near, and may end later than this one
-        call('DEL', KEYS[5])
-    end
+    drop() -- the mark too: one that is kept near may end later than this one
     stored = try('SET', KEYS[6], '', 'PX', ARGV[3])
 elseif what then
-    call('DEL', KEYS[5]) -- what there was is not what a load finds
+    drop() -- it is not what the load has found
 end
 leave(ARGV[1])
 if not stored or stored.err then

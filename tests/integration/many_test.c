@@ -143,6 +143,25 @@ static void only_what_is_missing_is_loaded(void **state)
     free_all(f, 4);
 }
 
+/* With those that have not, in one more round trip. */
+static void what_has_changed_is_judged_by_its_own_end(void **state)
+{
+    struct fixture *f = *state;
+    fetch(f, f->a, 4, MANY(.ttl_ms = 60000));
+    free_all(f, 4);
+    freeReplyObject(hft_server_ask(f->server, "SET k1 theirs PX 30000"));
+    freeReplyObject(hft_server_ask(f->server, "SET k2 theirs PX 20000"));
+    int64_t gets = hft_server_calls(f->server, "get");
+    fetch(f, f->a, 4, MANY(.ttl_ms = 60000));
+    assert_int_equal(hft_server_calls(f->server, "get") - gets, 4 + 2);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(f->items[i].value->source, HF_CACHED);
+    assert_in_range(f->items[1].value->fresh_ms, 1, 30000);
+    assert_in_range(f->items[2].value->fresh_ms, 1, 20000);
+    free_all(f, 4);
+    assert_int_equal(f->origin.keys, 4);
+}
+
 static void a_key_twice_is_loaded_once(void **state)
 {
     struct fixture *f = *state;
@@ -475,6 +494,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(all_that_is_missing_is_loaded_by_one_run_and_then_read),
         TEST(only_what_is_missing_is_loaded),
+        TEST(what_has_changed_is_judged_by_its_own_end),
         TEST(a_key_twice_is_loaded_once),
         TEST(a_key_twice_is_loaded_once_that_is_not_kept),
         TEST(without_load_many_load_runs_for_each),

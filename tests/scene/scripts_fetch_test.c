@@ -189,8 +189,11 @@ static void a_fill_of_nothing_hands_the_load_on(void **state)
     SAYS(fill, FETCH "A nothing 0 .", "FREE now | B< G B 71 F+1 K");
     IS("GET K", "B");
     IS("GET V", "-"); /* that is not what the load has found */
+    (void)tell("SET M _ PX 500");
+    (void)tell("SET V apple PX 500");
     SAYS(fill, FETCH "B nothing 0 .", "FREE now");
     IS("GET K", "-");
+    IS("EXISTS V M", "0"); /* nor is it what the mark says */
 }
 
 static void a_value_that_cannot_be_stored_hands_the_load_on(void **state)
