@@ -233,11 +233,11 @@ bool hfi_channels_refuse(struct hfi_channels *channels, struct hfi_channel *chan
     if (channel->owed > 0)
         channel->owed--;
     channel->live = false; /* `asked` stays: asking again on this connection is of no use */
-    bool asked = channel->asked;
-    if (channel->owed == 0 && !asked && channel->wanted == 0)
+    bool was_subscribe = channel->asked == (channel->owed % 2 == 0); /* the two commands alternate, and `asked` is the last one */
+    if (channel->owed == 0 && !channel->asked && channel->wanted == 0)
         forget_locked(channels, channel);
     unlock(channels);
-    return asked;
+    return was_subscribe;
 }
 
 void hfi_channels_lose(struct hfi_channels *channels, int subscriber)

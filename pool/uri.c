@@ -239,7 +239,7 @@ static hf_status parse_host_port(struct part authority, int default_port, struct
     if (authority.size > 0 && authority.from[0] == '[') {
         struct part address = cut(part_of(authority.from + 1, authority.from + authority.size), "]", &port);
         if (port.size == 0)
-            return wrong_part(error, "host", authority, "has no closing ]", "redis://[::1]:6379");
+            return hfi_fail(error, HF_INVALID, "redis://[::1]:6379", "the URI's host has no closing ]"); /* not quoted: as below */
         port = part_of(port.from + 1, port.from + port.size);
         if (port.size > 0 && port.from[0] != ':')
             return wrong_part(error, "host", authority, "goes on after ]", "redis://[::1]:6379");
@@ -307,9 +307,8 @@ static hf_status parse_authority(struct part authority, struct part rest, struct
         return parse_hosts(where, endpoint, error);
     if (where.size == 0)
         return HF_OK;
-    if (memchr(where.from, ':', where.size) != NULL) /* not quoted: it may be a password whose @ is forgotten */
-        return hfi_fail(error, HF_INVALID, "three slashes: unix:///run/redis.sock", "the URI's host cannot be, a socket has none");
-    return wrong_part(error, "host", where, "cannot be, a socket has none", "three slashes: unix:///run/redis.sock");
+    return hfi_fail(error, HF_INVALID, "three slashes: unix:///run/redis.sock",
+                    "the URI's host cannot be, a socket has none"); /* not quoted: it may be a password whose @ is forgotten */
 }
 
 static hf_status parse_socket(struct part path, struct hfi_endpoint *endpoint, hf_error *error)

@@ -325,12 +325,13 @@ static bool take_from_twin(struct many *many, struct part *part)
                            memcmp(twin->key.text, part->key.text, part->key.size) != 0))
         twin++;
     const hf_value *value = twin->item->value;
-    bool failed = twin->failed || twin->item->status == HF_LOAD_FAILED;
+    hf_status status = twin->item->status;
+    bool failed = status != HF_OK && (twin->failed || status == HF_LOAD_FAILED); /* else an old value has been its answer */
     if (twin == part || !(failed || (value != NULL && (value->source == HF_LOADED || value->source == HF_LOCAL))))
         return false;
     struct hfi_fetch f = {.client = many->client, .key = &part->key, .options = many->options};
     part->error = twin->error;
-    end(part, failed ? twin->item->status
+    end(part, failed ? status
                      : hfi_fetch_answer(&f, hfi_value_body(value), value->source == HF_LOADED ? HF_SHARED : HF_LOCAL, value->stored,
                                         value->fresh_ms, &part->item->value, &part->error));
     return true;
