@@ -2,6 +2,7 @@
 /* many_test.c - hf_fetch_many: several keys with one round trip and one run of the loader, all or some, whatever others do. */
 #include "base/clock.h"
 #include "tests/support/pages.h"
+#include "tests/support/proxy.h"
 #include "tests/support/takers.h"
 
 #include <errno.h>
@@ -197,6 +198,37 @@ static void a_key_twice_is_loaded_once_that_is_not_kept(void **state)
         f->items[1].key = "k3";
     }
     hft_server_restart(f->server);
+}
+
+static void hide_k0_once(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
+{
+    _Atomic(int) *reads = arg;
+    if (hft_request_is(request, "GET", "k0") && atomic_fetch_add(reads, 1) == 1) {
+        judgement->sentence = HFT_ANSWER;
+        judgement->text = "$-1\r\n";
+    }
+}
+
+/* One of the two finds the old value, and loads in vain; the other one finds none: it was deleted in between, say. */
+static void a_key_twice_has_an_old_value_twice(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_proxy *proxy = hft_proxy_start(f->server);
+    hf_client *client = hft_client_at(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 5000));
+    _Atomic(int) reads = 0;
+    freeReplyObject(hft_server_ask(f->server, "SET k0 %s PX 500000", "old")); /* by 100 s */
+    f->items[2].key = "k0";
+    f->origin.fails = "k0";
+    hft_proxy_judge(proxy, hide_k0_once, &reads);
+    fetch(f, client, 3, MANY(.ttl_ms = 1000, .stale_ms = 600000));
+    for (int i = 0; i < 3; i += 2) {
+        assert_int_equal(f->items[i].status, HF_OK);
+        assert_non_null(f->items[i].value);
+        assert_int_equal(f->items[i].value->source, HF_STALE);
+    }
+    free_all(f, 3);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+    hft_proxy_stop(proxy);
 }
 
 static void without_load_many_load_runs_for_each(void **state)
@@ -497,6 +529,7 @@ int main(void)
         TEST(what_has_changed_is_judged_by_its_own_end),
         TEST(a_key_twice_is_loaded_once),
         TEST(a_key_twice_is_loaded_once_that_is_not_kept),
+        TEST(a_key_twice_has_an_old_value_twice),
         TEST(without_load_many_load_runs_for_each),
         TEST(an_item_fails_by_itself),
         TEST(an_old_value_is_the_answer_where_another_loads),
