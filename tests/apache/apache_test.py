@@ -460,6 +460,17 @@ class Troubles(unittest.TestCase):
             await_(lambda: stand.get("/page/later", server=0).source in ("LOADED", "CACHED"), *stand.httpds)
             await_(lambda: stand.get("/page/later", server=1).source == "CACHED", *stand.httpds)
 
+    def test_without_redis_a_slow_page_is_loaded_once_by_a_process(self):
+        with Stand(MODULE, query="command_ms=300&connect_ms=300", children=1) as stand:
+            self.assertEqual(stand.get("/page/seen", server=0).body, "page 1")
+            stand.redis.end(signal.SIGKILL)
+            gate = threading.Event()
+            stand.origin.pages["/page/slow"] = Page(gate=gate)
+            threading.Timer(1.2, gate.set).start()  # it takes as long as two of the waits between which one looks around
+            crowd = [stand.send("/page/slow", server=0) for _ in range(4)]
+            self.assertEqual({stand.finish(c).status for c in crowd}, {200})
+            self.assertEqual(stand.loads("/page/slow"), 1)
+
     def test_a_page_that_must_be_asked_for_again_is_not_given_out_after_its_time(self):
         with Stand(MODULE, ["HoldfastStale 1"], query="command_ms=300&connect_ms=300", children=1) as stand:
             stand.origin.pages["/page/strict"] = Page(headers={"Cache-Control": "max-age=3, must-revalidate"})
