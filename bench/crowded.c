@@ -5,6 +5,20 @@
 #include "bench/pairs.h"
 #include "bench/place.h"
 
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static _Atomic(long) yields;
+
+/* In front of libc's: the library's yields are counted. */
+__attribute__((visibility("default"))) int sched_yield(void)
+{
+    atomic_fetch_add(&yields, 1);
+    return (int)syscall(SYS_sched_yield);
+}
+
 static void rows(struct bench *bench, struct bench_server *server, enum bench_place place)
 {
     static const int crews[] = {1, 64};
@@ -66,6 +80,18 @@ static void accounts(struct bench *bench, struct bench_server *server, enum benc
     }
 }
 
+/* Does a yield hand the CPU to the server? A pair has two replies. */
+static void count_yields(struct bench *bench, struct bench_server *server)
+{
+    struct bench_pairs pairs;
+    bench_place(server, BENCH_ON_ONE_CPU);
+    bench_pairs_open(&pairs, server->url, server->port, 1);
+    long before = atomic_load(&yields);
+    double count = bench_pairs_ours(&pairs, bench->seconds) * bench->seconds;
+    bench_number(bench, "yields a pair, 1 thread, all on one CPU", (double)(atomic_load(&yields) - before) / count, "", NO_GOAL, NULL);
+    bench_pairs_close(&pairs);
+}
+
 int main(int argc, char **argv)
 {
     struct bench bench;
@@ -75,6 +101,7 @@ int main(int argc, char **argv)
     rows(&bench, &server, BENCH_ON_ONE_CPU);
     rows(&bench, &server, BENCH_BUSY);
     few(&bench, &server, BENCH_ON_ONE_CPU, 1);
+    count_yields(&bench, &server);
     few(&bench, &server, BENCH_BUSY, 2);
     few(&bench, &server, BENCH_BUSY, 4);
     accounts(&bench, &server, BENCH_ON_ONE_CPU, 1);

@@ -107,26 +107,25 @@ static void open_bare(struct bench_pairs *pairs)
         pairs->bare[i] = bench_bare_open(pairs->url, pairs->port, names[i]);
 }
 
+/* Our bytes, sent in some way, beside the plain loop; and ours beside that. */
+static void compare_bytes(struct bench *bench, struct bench_pairs *pairs, const char *way, const struct bench_side *bytes, const char *row)
+{
+    struct bench_side ours = {"holdfast", bench_pairs_ours, pairs}, plain = {"plain loop", bench_pairs_plain, pairs};
+    char line[96];
+    (void)snprintf(line, sizeof line, "our bytes %s %s", way, row);
+    (void)bench_compare(bench, line, "pairs/s", NO_GOAL, bytes, &plain);
+    (void)snprintf(line, sizeof line, "ours, %s", row);
+    (void)bench_compare(bench, line, "pairs/s", NO_GOAL, &ours, bytes);
+}
+
 void bench_pairs_account(struct bench *bench, struct bench_pairs *pairs, const char *row)
 {
-    struct bench_side ours = {"holdfast", bench_pairs_ours, pairs}, bare = {"bare loop", bare_turn, pairs},
-                      plain = {"plain loop", bench_pairs_plain, pairs};
-    char line[96];
     open_bare(pairs);
-    (void)snprintf(line, sizeof line, "our bytes by a bare loop, %s", row);
-    (void)bench_compare(bench, line, "pairs/s", NO_GOAL, &bare, &plain);
-    (void)snprintf(line, sizeof line, "ours, %s", row);
-    (void)bench_compare(bench, line, "pairs/s", NO_GOAL, &ours, &bare);
+    compare_bytes(bench, pairs, "by a bare loop,", &(struct bench_side){"bare loop", bare_turn, pairs}, row);
 }
 
 void bench_pairs_limit(struct bench *bench, struct bench_pairs *pairs, const char *row)
 {
-    struct bench_side ours = {"holdfast", bench_pairs_ours, pairs}, batch = {"batch", batch_turn, pairs},
-                      plain = {"plain loop", bench_pairs_plain, pairs};
-    char line[96];
     open_bare(pairs);
-    (void)snprintf(line, sizeof line, "our bytes in batches, beside %s", row);
-    (void)bench_compare(bench, line, "pairs/s", NO_GOAL, &batch, &plain);
-    (void)snprintf(line, sizeof line, "ours, %s", row);
-    (void)bench_compare(bench, line, "pairs/s", NO_GOAL, &ours, &batch);
+    compare_bytes(bench, pairs, "in batches, beside", &(struct bench_side){"batch", batch_turn, pairs}, row);
 }

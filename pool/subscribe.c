@@ -223,10 +223,11 @@ static bool confirm(struct hfi_subscriber *one, const struct redisReply *reply)
         bool is_first = hfi_channels_refuse(one->all->channels, ask.channel) && !one->refused;
         if (is_tracker(one))
             atomic_store(&one->client_id, -1);
-        if (is_first)
+        if (is_first) {
+            one->refused = true;
             hfi_log(&deployment->log, HF_LOG_WARNING, "%s refuses a subscription to %s, and perhaps others: %s", one->all->peer->name,
                     channel, hfi_quote(text, sizeof text, reply->str, reply->len));
-        one->refused = one->refused || is_first;
+        }
         return !hfi_reply_meaning(reply->str, reply->len)->reconnect;
     }
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||

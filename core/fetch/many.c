@@ -161,27 +161,30 @@ static void read_some(struct many *many, struct hfi_calls *calls, struct part *p
             take_reply(calls, i, &parts[i]);
 }
 
+static void read_batch(struct many *many, struct part *parts, size_t count)
+{
+    /* The second time what has changed since it was read last, with its end. */
+    for (int turn = 0; turn < 2 && is_to_be_read(parts, count); turn++) {
+        struct hfi_calls *calls = hfi_calls_new(many->client, count);
+        if (calls != NULL)
+            read_some(many, calls, parts, count);
+        for (size_t i = 0; calls == NULL && i < count; i++)
+            if (parts[i].state == READS)
+                end(&parts[i], hfi_fail(&parts[i].error, HF_NOMEM, "", "no memory for a command"));
+        hfi_calls_free(calls);
+    }
+    for (size_t i = 0; i < count; i++) /* and has changed once more */
+        if (parts[i].state == READS)
+            parts[i].state = WAITS;
+}
+
 static void read_all(struct many *many)
 {
     for (size_t i = 0; i < many->count && many->options->near_ms > 0; i++)
         if (many->parts[i].state == READS && hfi_fetch_look_near(&many->parts[i].fetch))
             take_found(&many->parts[i]);
-    for (size_t first = 0; first < many->count; first += AT_ONCE) {
-        size_t count = many->count - first < AT_ONCE ? many->count - first : AT_ONCE;
-        /* The second time what has changed since it was read last, with its end. */
-        for (int turn = 0; turn < 2 && is_to_be_read(many->parts + first, count); turn++) {
-            struct hfi_calls *calls = hfi_calls_new(many->client, count);
-            if (calls != NULL)
-                read_some(many, calls, many->parts + first, count);
-            for (size_t i = first; calls == NULL && i < first + count; i++)
-                if (many->parts[i].state == READS)
-                    end(&many->parts[i], hfi_fail(&many->parts[i].error, HF_NOMEM, "", "no memory for a command"));
-            hfi_calls_free(calls);
-        }
-        for (size_t i = first; i < first + count; i++) /* and changed once more */
-            if (many->parts[i].state == READS)
-                many->parts[i].state = WAITS;
-    }
+    for (size_t first = 0; first < many->count; first += AT_ONCE)
+        read_batch(many, many->parts + first, many->count - first < AT_ONCE ? many->count - first : AT_ONCE);
 }
 
 /* ---- 3 ---- */

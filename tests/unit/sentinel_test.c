@@ -100,6 +100,12 @@ static void say(struct hfi_council *council, int which, const char *host, uint64
     hfi_council_said(council, which, &says, now_ns);
 }
 
+static void all_say_a(struct hfi_council *council)
+{
+    for (int i = 0; i < council->count; i++)
+        say(council, i, "a", 5, NOW);
+}
+
 static void judged(struct hfi_council *council, int64_t now_ns, enum hfi_verdict verdict, const char *host)
 {
     int64_t again_ns;
@@ -138,8 +144,7 @@ static void what_is_newer_counts_at_once_and_what_is_older_never(void **state)
 {
     struct hfi_council council = {.count = 3};
     (void)state;
-    for (int i = 0; i < 3; i++)
-        say(&council, i, "a", 5, NOW);
+    all_say_a(&council);
     judged(&council, NOW, HFI_VERDICT_MOVE, "a");
     say(&council, 2, "b", 4, NOW + 1);
     judged(&council, NOW + 1, HFI_VERDICT_KEEP, "a");
@@ -172,8 +177,7 @@ static void all_that_count_anew_are_followed_from_there(void **state)
 {
     struct hfi_council council = {.count = 3};
     (void)state;
-    for (int i = 0; i < 3; i++)
-        say(&council, i, "a", 5, NOW);
+    all_say_a(&council);
     judged(&council, NOW, HFI_VERDICT_MOVE, "a");
     say(&council, 0, "a", 0, NOW + 1);
     say(&council, 1, "a", 0, NOW + 1);
@@ -190,8 +194,7 @@ static void one_that_falls_silent_does_not_bring_the_old_primary_back(void **sta
 {
     struct hfi_council council = {.count = 3};
     (void)state;
-    for (int i = 0; i < 3; i++)
-        say(&council, i, "a", 5, NOW);
+    all_say_a(&council);
     judged(&council, NOW, HFI_VERDICT_MOVE, "a");
     say(&council, 0, "b", 6, NOW + 1);
     judged(&council, NOW + 1, HFI_VERDICT_MOVE, "b");
@@ -260,8 +263,7 @@ static void one_of_two_addresses_counts_once(void **state)
 {
     struct hfi_council council = {.count = 3, .of = {{.id = "x"}, {.id = "y"}, {.is_found = true, .id = "x"}}};
     (void)state;
-    for (int i = 0; i < 3; i++)
-        say(&council, i, "a", 5, NOW);
+    all_say_a(&council);
     assert_true(hfi_council_counts(&council, 0) && hfi_council_counts(&council, 1));
     assert_false(hfi_council_counts(&council, 2));
     hfi_council_note(&council, 0, HFI_TESTIMONY_SILENT); /* it has moved */
@@ -279,8 +281,7 @@ static void one_that_has_forgotten_the_others_is_no_majority(void **state)
 {
     struct hfi_council council = {.count = 3, .of = {{.lists = 6}, {.is_found = true}, {.is_found = true}}};
     (void)state;
-    for (int i = 0; i < 3; i++)
-        say(&council, i, "a", 5, NOW);
+    all_say_a(&council);
     council.of[0].says.sentinels = 3;
     assert_int_equal(hfi_council_known(&council), 3);
     for (int i = 1; i < 3; i++)
